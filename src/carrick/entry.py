@@ -1,0 +1,228 @@
+"""The plain values of the engine: entries, their states, and what became of a delivery. No I/O here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Self
+from uuid import UUID
+
+import msgspec
+
+from carrick.errors import UnknownState
+
+MICROSECONDS_PER_PRIORITY_STEP = 600 * 1_000_000
+"""Ten minutes of waiting outweigh one step of priority."""
+
+
+class State(StrEnum):
+    """Where an entry is. `held` is not a state: it is pending behind a closed gate, and derived."""
+
+    PENDING = "pending"
+    CLAIMED = "claimed"
+    DELIVERED = "delivered"
+    DEAD = "dead"
+
+    @classmethod
+    def parse(cls, name: str) -> State:
+        """Accept a state by Carrick's name or by a name that other outboxes use for it.
+
+        Raises UnknownState with the accepted names.
+        """
+        try:
+            return STATE_NAMES[name]
+        except KeyError:
+            raise UnknownState(name, sorted(STATE_NAMES)) from None
+
+
+STATE_NAMES: dict[str, State] = {
+    **{state.value: state for state in State},
+    "acked": State.DELIVERED,
+    "completed": State.DELIVERED,
+    "dlq": State.DEAD,
+    "failed": State.DEAD,
+    "processing": State.CLAIMED,
+    "sending": State.CLAIMED,
+    "auth_revoked": State.PENDING,
+}
+"""Every name a state is accepted under, at the edges only."""
+
+
+class OutcomeKind(StrEnum):
+    """What became of one entry's delivery."""
+
+    DELIVERED = "delivered"
+    DUPLICATE = "duplicate"
+    RETRY = "retry"
+    UNSURE = "unsure"
+    REJECTED = "rejected"
+    RELEASED = "released"
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One entry's outcome, as a sink reports it. Use the constructors: `Outcome.retry(after=30)`.
+
+    `after` is in seconds from now; `code` and `message` are kept as the entry's last error.
+    """
+
+    kind: OutcomeKind
+    after: float | None = None
+    code: str | None = None
+    message: str | None = None
+
+    @classmethod
+    def delivered(cls) -> Self:
+        return cls(kind=OutcomeKind.DELIVERED)
+
+    @classmethod
+    def duplicate(cls) -> Self:
+        return cls(kind=OutcomeKind.DUPLICATE)
+
+    @classmethod
+    def retry(
+        cls, *, after: float | None = None, code: str | None = None, message: str | None = None
+    ) -> Self:
+        return cls(kind=OutcomeKind.RETRY, after=after, code=code, message=message)
+
+    @classmethod
+    def unsure(
+        cls, *, after: float | None = None, code: str | None = None, message: str | None = None
+    ) -> Self:
+        return cls(kind=OutcomeKind.UNSURE, after=after, code=code, message=message)
+
+    @classmethod
+    def rejected(cls, message: str | None = None, *, code: str | None = None) -> Self:
+        return cls(kind=OutcomeKind.REJECTED, code=code, message=message)
+
+    @classmethod
+    def released(cls) -> Self:
+        return cls(kind=OutcomeKind.RELEASED)
+
+
+class NewEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry as a producer gives it, already checked; `payload` is the JSON text that will be delivered."""
+
+    channel: str
+    event_type: str
+    payload: bytes
+    key: str | None = None
+    tenant_id: str = ""
+    group_key: str | None = None
+    principal: str | None = None
+    priority: int = 0
+    headers: bytes | None = None
+    traceparent: str | None = None
+    occurred_at: datetime | None = None
+    delay_seconds: float | None = None
+    max_wait_seconds: float | None = None
+
+
+class Put(msgspec.Struct, frozen=True):
+    """The answer to a put: `created` is false when the same key with the same content was there already."""
+
+    id: UUID
+    created: bool
+    state: State
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """A claimed entry with everything a sink needs. `payload` is never parsed on its way here."""
+
+    id: UUID
+    seq: int
+    channel: str
+    tenant_id: str
+    principal: str | None
+    group_key: str | None
+    event_type: str
+    key: str | None
+    payload: bytes
+    headers: dict[str, Any] | None
+    payload_size_bytes: int
+    priority: int
+    traceparent: str | None
+    occurred_at: datetime | None
+    created_at: datetime
+    attempt_count: int
+    crash_count: int
+    intent: Any = None
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """What one claim took: entries in delivery order under one lease. Empty (and false) when nothing was due."""
+
+    channel: str
+    token: UUID
+    lease_expires_at: datetime | None
+    entries: tuple[Entry, ...]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __bool__(self) -> bool:
+        return bool(self.entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+
+class Gate(msgspec.Struct, frozen=True, kw_only=True):
+    """A gate that was closed. `closed_until` is None when it stays closed until somebody opens it."""
+
+    channel: str
+    scope: str
+    closed_until: datetime | None
+    reason: str
+    consecutive_failures: int
+
+
+class ChannelStats(msgspec.Struct, frozen=True, kw_only=True):
+    """A channel at a glance. `held_count` is the part of `pending_count` that waits behind a closed gate."""
+
+    channel: str
+    pending_count: int
+    held_count: int
+    claimed_count: int
+    dead_count: int
+    backlog_bytes: int
+    oldest_pending_age_seconds: float | None
+    last_success_at: datetime | None
+    last_error_at: datetime | None
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts about where one entry stands, as the store knows them at `now`; `explain` makes a sentence of it.
+
+    `gate` is the closed gate that holds it; `blocked_by` the entry of its group that must go first;
+    `group_due_at` when its debounced group is due; `rank_ahead` how many entries of its tenant go before it
+    (counted up to 1000).
+    """
+
+    id: UUID
+    now: datetime
+    channel: str
+    tenant_id: str
+    principal: str | None
+    group_key: str | None
+    event_type: str
+    state: State
+    created_at: datetime
+    attempt_count: int
+    crash_count: int
+    next_attempt_at: datetime | None
+    last_attempt_at: datetime | None
+    last_error_code: str | None
+    last_error_message: str | None
+    claimed_by: str | None
+    claimed_at: datetime | None
+    lease_expires_at: datetime | None
+    delivered_at: datetime | None
+    failed_at: datetime | None
+    dlq_reason: str | None
+    frozen: bool
+    gate: Gate | None
+    blocked_by: UUID | None
+    group_held: bool
+    group_due_at: datetime | None
+    rank_ahead: int

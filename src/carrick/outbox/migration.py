@@ -1,0 +1,43 @@
+"""Numbered migration files: `0001_tables.sql` and so on, each applied once, in order, on either database."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from carrick.errors import SchemaMissing, SchemaOutdated, SchemaTooNew
+
+FILE_NAME = re.compile(r"(\d{4})_(\w+)\.sql")
+
+
+class Migration(NamedTuple):
+    """One step of the schema."""
+
+    number: int
+    name: str
+    sql: str
+
+
+@cache
+def migrations(package: str, folder: str = "migrations") -> tuple[Migration, ...]:
+    """The package's migrations in order; their numbers run from 1 without a gap."""
+    found = sorted(
+        Migration(int(match[1]), match[2], file.read_text(encoding="utf-8"))
+        for file in (files(package) / folder).iterdir()
+        if (match := FILE_NAME.fullmatch(file.name))
+    )
+    if [migration.number for migration in found] != list(range(1, len(found) + 1)):
+        raise RuntimeError(f"migrations of {package} are not numbered 1 to {len(found)}")
+    return tuple(found)
+
+
+def check_version(where: str, found: int | None, known: int) -> None:
+    """Raise when the schema number found in a database is not the one this release knows; None means no schema."""
+    if found is None or found == 0:
+        raise SchemaMissing(where)
+    if found < known:
+        raise SchemaOutdated(where, found, known)
+    if found > known:
+        raise SchemaTooNew(where, found, known)

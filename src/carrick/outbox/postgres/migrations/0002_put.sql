@@ -1,0 +1,353 @@
+-- put: one entry in the caller's transaction. `_put` reports what is wrong as a value, so that a client can raise its
+-- own error and the caller's transaction stays usable; `put` raises for callers in plain SQL.
+
+create function carrick._known_channels() returns text
+  language sql stable
+  as $$ select coalesce(string_agg(name, ', ' order by name), 'none is declared yet') from carrick.channel $$;
+
+create function carrick._fail(p_code text, p_message text, p_hint text default null) returns void
+  language plpgsql as $$
+begin
+  raise exception using errcode = p_code, message = p_message, hint = coalesce(p_hint, '');
+end $$;
+
+create function carrick._channel(p_channel text) returns carrick.channel
+  language plpgsql stable as $$
+declare
+  c carrick.channel;
+begin
+  select * into c from carrick.channel where name = p_channel;
+  if not found then
+    perform carrick._fail('CK001', format('unknown channel %L', p_channel),
+                          'declared channels: ' || carrick._known_channels());
+  end if;
+  return c;
+end $$;
+
+-- Channels have options that SQL users give as JSON: each must be a column, and each value must pass its CHECK.
+create function carrick.declare_channel(name text, options jsonb default '{}') returns void
+  language plpgsql as $$
+declare
+  v_name alias for name;
+  v_options alias for options;
+  v_unknown text;
+  v_mode text;
+  v_new carrick.channel;
+begin
+  select string_agg(o.key, ', ') into v_unknown
+    from jsonb_object_keys(v_options) as o(key)
+   where o.key not in (select a.attname from pg_attribute a
+                        where a.attrelid = 'carrick.channel'::regclass and a.attnum > 0
+                          and a.attname not in ('name', 'declared_at'));
+  if v_unknown is not null then
+    perform carrick._fail('CK004', format('unknown channel option: %s', v_unknown),
+      'accepted: mode, one_tenant, fair, batch_rows, batch_bytes, lease_seconds, max_attempts, backoff_base_seconds, '
+      'backoff_cap_seconds, max_payload_bytes, max_backlog_bytes, on_full, retention_days, dead_retention_days, '
+      'remember_keys_days');
+  end if;
+  insert into carrick.channel (name) values (v_name) on conflict do nothing;
+  select c.* into v_new from carrick.channel c where c.name = v_name for update;
+  v_mode := v_new.mode;
+  v_new := jsonb_populate_record(v_new, v_options);
+  if v_new.mode is distinct from v_mode and (exists (select from carrick.work w where w.channel = v_name)
+                                             or exists (select from carrick.lease l where l.channel = v_name)) then
+    perform carrick._fail('CK005', format('channel %L is declared as %L and still has entries; it cannot become %L now',
+                                          v_name, v_mode, v_new.mode));
+  end if;
+  update carrick.channel c
+     set (mode, one_tenant, fair, batch_rows, batch_bytes, lease_seconds, max_attempts, backoff_base_seconds,
+          backoff_cap_seconds, max_payload_bytes, max_backlog_bytes, on_full, retention_days, dead_retention_days,
+          remember_keys_days)
+       = (v_new.mode, v_new.one_tenant, v_new.fair, v_new.batch_rows, v_new.batch_bytes, v_new.lease_seconds,
+          v_new.max_attempts, v_new.backoff_base_seconds, v_new.backoff_cap_seconds, v_new.max_payload_bytes,
+          v_new.max_backlog_bytes, v_new.on_full, v_new.retention_days, v_new.dead_retention_days,
+          v_new.remember_keys_days)
+   where c.name = v_name and c is distinct from v_new;
+  if v_new.max_backlog_bytes is not null and not exists (select from carrick.backlog b where b.channel = v_name) then
+    insert into carrick.backlog (channel, backend, bytes)
+    values (v_name, 0, coalesce((select sum(w.size) from carrick.work w where w.channel = v_name), 0)
+                     + coalesce((select sum(l.bytes) from carrick.lease l where l.channel = v_name), 0))
+    on conflict do nothing;
+  end if;
+  insert into carrick.turn (channel, tenant_id) values (v_name, '') on conflict do nothing;
+end $$;
+
+create function carrick._rank(p_due timestamptz, p_priority int) returns timestamptz
+  language sql immutable
+  as $$ select p_due - p_priority * interval '10 minutes' $$;
+
+create function carrick._state_of(p_seq bigint) returns text
+  language sql stable as $$
+  select case when exists (select from carrick.work w where w.seq = p_seq) then 'pending'
+              else coalesce((select e.state from carrick.ended e where e.seq = p_seq), 'claimed') end
+$$;
+
+-- JSON is the same content when it is the same text, or the same value where jsonb can hold it (jsonb refuses \u0000).
+create function carrick._same_json(a text, b text) returns boolean
+  language plpgsql immutable as $$
+begin
+  return a = b or a::jsonb = b::jsonb;
+exception when untranslatable_character or invalid_text_representation then
+  return false;
+end $$;
+
+create function carrick._content_hash(p_event_type text, p_payload text, p_group_key text, p_principal text) returns bytea
+  language plpgsql immutable as $$
+declare
+  v_payload text := p_payload;
+begin
+  begin
+    v_payload := (p_payload::jsonb)::text;
+  exception when untranslatable_character then
+    null; -- a payload with \u0000: its text is its content
+  end;
+  return sha256(convert_to(json_build_array(p_event_type, p_group_key, p_principal, v_payload)::text, 'UTF8'));
+end $$;
+
+create function carrick._count_backlog(p_channel text, p_bytes bigint) returns void
+  language sql as $$
+  insert into carrick.backlog as b (channel, backend, bytes) values (p_channel, pg_backend_pid(), p_bytes)
+  on conflict (channel, backend) do update set bytes = b.bytes + excluded.bytes
+$$;
+
+-- Makes room for `p_size` bytes in a bounded channel: `ok`, `full`, or `evicted` when the new entry itself must go.
+-- A waiting entry makes way unless its priority is higher than that of the new one.
+create function carrick._make_room(c carrick.channel, p_size bigint, p_priority int) returns text
+  language plpgsql as $$
+declare
+  v_over bigint;
+  v record;
+begin
+  select coalesce(sum(b.bytes), 0) + p_size - c.max_backlog_bytes into v_over from carrick.backlog b where b.channel = c.name;
+  if v_over <= 0 then
+    perform carrick._count_backlog(c.name, p_size);
+    return 'ok';
+  end if;
+  if c.on_full = 'reject' or p_size > c.max_backlog_bytes then
+    return 'full';
+  end if;
+  for v in
+    select w.seq, w.id, w.size, w.priority
+      from unnest(carrick._lanes(c.name, '', 2147483647, null)) as lane(tenant)
+     cross join lateral (
+       select x.* from carrick.work x where x.channel = c.name and x.tenant_id = lane.tenant
+        order by x.rank desc, x.seq desc limit 1000 for update skip locked) w
+     order by w.rank desc, w.seq desc
+  loop
+    exit when v_over <= 0 or v.priority > p_priority;
+    perform carrick._end_waiting(v.seq, 'evicted');
+    v_over := v_over - v.size;
+  end loop;
+  if v_over > 0 then
+    return 'evicted';
+  end if;
+  perform carrick._count_backlog(c.name, p_size);
+  return 'ok';
+end $$;
+
+-- A waiting entry becomes dead without a delivery.
+create function carrick._end_waiting(p_seq bigint, p_reason text) returns void
+  language plpgsql as $$
+declare
+  w carrick.work;
+  t carrick.trouble;
+begin
+  delete from carrick.work x where x.seq = p_seq returning x.* into w;
+  if not found then
+    return;
+  end if;
+  delete from carrick.trouble x where x.seq = p_seq returning x.* into t;
+  insert into carrick.ended (seq, id, channel, state, ended_at, attempt_count, crash_count,
+                             last_error_code, last_error_message, dlq_reason)
+  values (w.seq, w.id, w.channel, 'dead', carrick.clock(), coalesce(t.attempt_count, 0), coalesce(t.crash_count, 0),
+          t.last_error_code, t.last_error_message, p_reason);
+  if exists (select from carrick.channel c where c.name = w.channel and c.max_backlog_bytes is not null) then
+    perform carrick._count_backlog(w.channel, -w.size);
+  end if;
+end $$;
+
+create function carrick._put(
+  p_channel text, p_event_type text, p_payload json, p_key text, p_tenant_id text, p_group_key text, p_principal text,
+  p_priority int, p_headers jsonb, p_occurred_at timestamptz, p_delay_seconds double precision,
+  p_max_wait_seconds double precision, p_traceparent text, p_created_at timestamptz, p_id uuid,
+  out id uuid, out created boolean, out state text, out problem text)
+  language plpgsql set carrick.direct = 'on' as $$
+declare
+  c carrick.channel;
+  v_now timestamptz := carrick.clock();
+  v_size int := octet_length(p_payload::text);
+  v_seq bigint;
+  v_due timestamptz;
+  v_room text := 'ok';
+begin
+  select ch.* into c from carrick.channel ch where ch.name = p_channel;
+  if not found then
+    problem := 'unknown_channel';
+    return;
+  end if;
+  if v_size > c.max_payload_bytes then
+    problem := 'payload_too_large';
+    return;
+  end if;
+  if p_key is not null then
+    select k.id, k.created, k.state, k.problem into id, created, state, problem
+      from carrick._known_key(c, p_tenant_id, p_key, p_event_type, p_payload::text, p_group_key, p_principal) k;
+    if id is not null or problem is not null then
+      return;
+    end if;
+  end if;
+  if c.max_backlog_bytes is not null then
+    v_room := carrick._make_room(c, v_size, p_priority);
+    if v_room = 'full' then
+      problem := 'backlog_full';
+      return;
+    end if;
+  end if;
+  if p_key is null then
+    insert into carrick.record as r (id, channel, tenant_id, principal, group_key, event_type, payload, headers, priority,
+                                     traceparent, occurred_at, created_at, delay_seconds, max_wait_seconds)
+    values (coalesce(p_id, carrick.uuid7()), p_channel, p_tenant_id, p_principal, p_group_key, p_event_type, p_payload,
+            p_headers, p_priority, p_traceparent, p_occurred_at, coalesce(p_created_at, v_now), p_delay_seconds,
+            p_max_wait_seconds)
+    returning r.id, r.seq into id, v_seq;
+  else
+    insert into carrick.record as r (id, channel, tenant_id, principal, group_key, event_type, key, payload, headers,
+                                     priority, traceparent, occurred_at, created_at, delay_seconds, max_wait_seconds)
+    values (coalesce(p_id, carrick.uuid7()), p_channel, p_tenant_id, p_principal, p_group_key, p_event_type, p_key,
+            p_payload, p_headers, p_priority, p_traceparent, p_occurred_at, coalesce(p_created_at, v_now),
+            p_delay_seconds, p_max_wait_seconds)
+    on conflict (channel, tenant_id, key) where key is not null do nothing
+    returning r.id, r.seq into id, v_seq;
+    if id is null then -- another transaction put this key while we looked
+      if c.max_backlog_bytes is not null and v_room = 'ok' then
+        perform carrick._count_backlog(p_channel, -v_size);
+      end if;
+      select k.id, k.created, k.state, k.problem into id, created, state, problem
+        from carrick._known_key(c, p_tenant_id, p_key, p_event_type, p_payload::text, p_group_key, p_principal) k;
+      return;
+    end if;
+  end if;
+  created := true;
+  if v_room = 'evicted' then
+    insert into carrick.ended (seq, id, channel, state, ended_at, attempt_count, dlq_reason)
+    values (v_seq, id, p_channel, 'dead', v_now, 0, 'evicted');
+    state := 'dead';
+    return;
+  end if;
+  v_due := least(coalesce(p_created_at, v_now), v_now) + coalesce(p_delay_seconds, 0) * interval '1 second';
+  insert into carrick.work (seq, id, channel, tenant_id, principal, group_key, size, priority, due, rank, max_wait_at, delayed)
+  values (v_seq, id, p_channel, p_tenant_id, p_principal, p_group_key, v_size, p_priority, v_due,
+          carrick._rank(v_due, p_priority), v_now + p_max_wait_seconds * interval '1 second', p_delay_seconds is not null);
+  state := 'pending';
+end $$;
+
+-- The entry (or the memory of one) that a key belongs to: its id when the content is the same, a problem when it is not.
+create function carrick._known_key(
+  c carrick.channel, p_tenant_id text, p_key text, p_event_type text, p_payload text, p_group_key text, p_principal text,
+  out id uuid, out created boolean, out state text, out problem text)
+  language plpgsql as $$
+declare
+  r carrick.record;
+  m carrick.remembered_key;
+begin
+  created := false;
+  select x.* into r from carrick.record x where x.channel = c.name and x.tenant_id = p_tenant_id and x.key = p_key;
+  if found then
+    if r.event_type = p_event_type and r.group_key is not distinct from p_group_key
+       and r.principal is not distinct from p_principal and carrick._same_json(r.payload::text, p_payload) then
+      id := r.id;
+      state := carrick._state_of(r.seq);
+    else
+      problem := 'key_reused';
+    end if;
+    return;
+  end if;
+  select x.* into m from carrick.remembered_key x
+   where x.channel = c.name and x.tenant_id = p_tenant_id and x.key = p_key and x.forget_at > carrick.clock();
+  if found then
+    if m.content_hash = carrick._content_hash(p_event_type, p_payload, p_group_key, p_principal) then
+      id := m.id;
+      state := m.state;
+    else
+      problem := 'key_reused';
+    end if;
+  end if;
+end $$;
+
+create function carrick.put(
+  channel text, event_type text, payload json, key text default null, tenant_id text default '',
+  group_key text default null, principal text default null, priority int default 0, headers jsonb default null,
+  occurred_at timestamptz default null, delay_seconds numeric default null, max_wait_seconds numeric default null,
+  out id uuid, out created boolean, out state text)
+  language plpgsql as $$
+declare
+  p record;
+  v_channel alias for channel;
+  v_key alias for key;
+begin
+  select * into p from carrick._put(channel, event_type, payload, key, coalesce(tenant_id, ''), group_key, principal,
+    coalesce(priority, 0), headers, occurred_at, delay_seconds::double precision, max_wait_seconds::double precision,
+    null, null, null);
+  if p.problem is not null then
+    perform carrick._raise_problem(p.problem, v_channel, v_key);
+  end if;
+  id := p.id;
+  created := p.created;
+  state := p.state;
+end $$;
+
+create function carrick._raise_problem(p_problem text, p_channel text, p_key text) returns void
+  language plpgsql as $$
+begin
+  case p_problem
+    when 'unknown_channel' then
+      perform carrick._channel(p_channel);
+    when 'payload_too_large' then
+      perform carrick._fail('CK004', format('payload: larger than max_payload_bytes of channel %L', p_channel));
+    when 'key_reused' then
+      perform carrick._fail('CK002', format('key %L in channel %L was already put with other content', p_key, p_channel));
+    when 'backlog_full' then
+      perform carrick._fail('CK003', format('channel %L is full: its waiting entries reach max_backlog_bytes', p_channel));
+  end case;
+end $$;
+
+-- Rows that reach `record` by COPY or a plain INSERT become waiting entries here; `_put` has done so itself.
+create function carrick._admit() returns trigger
+  language plpgsql as $$
+declare
+  v_unknown text;
+  v record;
+begin
+  select f.channel into v_unknown from fresh f
+   where not exists (select from carrick.channel c where c.name = f.channel) limit 1;
+  if found then
+    perform carrick._channel(v_unknown);
+  end if;
+  for v in select c as channel, sum(f.payload_size_bytes) as bytes, max(f.priority) as priority
+             from carrick.channel c join fresh f on f.channel = c.name where c.max_backlog_bytes is not null group by c
+  loop
+    if carrick._make_room(v.channel, v.bytes, v.priority) <> 'ok' then
+      perform carrick._raise_problem('backlog_full', (v.channel).name, null);
+    end if;
+  end loop;
+  insert into carrick.work (seq, id, channel, tenant_id, principal, group_key, size, priority, due, rank, max_wait_at, delayed)
+  select f.seq, f.id, f.channel, f.tenant_id, f.principal, f.group_key, f.payload_size_bytes, f.priority,
+         d.due, carrick._rank(d.due, f.priority), f.created_at + f.max_wait_seconds * interval '1 second',
+         f.delay_seconds is not null
+    from fresh f
+   cross join lateral (
+     select least(f.created_at, carrick.clock()) + coalesce(f.delay_seconds, 0) * interval '1 second') d(due);
+  return null;
+end $$;
+
+create trigger admit after insert on carrick.record
+  referencing new table as fresh
+  for each statement when (current_setting('carrick.direct', true) is distinct from 'on')
+  execute function carrick._admit();
+
+-- What a bulk put must know before it starts: the clock, and the limits of its channels (unknown ones are missing).
+create function carrick._before_bulk(p_channels text[], out now timestamptz, out limits jsonb)
+  language sql stable as $$
+  select carrick.clock(), (select jsonb_object_agg(c.name, c.max_payload_bytes) from carrick.channel c
+                            where c.name = any(p_channels))
+$$;

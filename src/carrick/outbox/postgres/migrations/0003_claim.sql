@@ -1,0 +1,522 @@
+-- claim: take due entries for a time. Picking chooses sequence numbers and locks their rows (SKIP LOCKED, so claimers
+-- never wait for each other); taking moves them from `work` into one row of `lease`.
+-- Plans are pinned (no sequential scans, no hash or merge joins): statistics of a queue that was empty a moment ago lie.
+
+-- Tenants of a channel that have waiting entries, by name, at most `p_max`, starting after `p_after` and going round.
+-- `p_known` (sorted) are tenants the caller knows of: they are listed unseen, only the gaps between them are searched.
+create function carrick._lanes(p_channel text, p_after text, p_max int, p_known text[]) returns text[]
+  language plpgsql stable
+  set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+  v_lanes text[] := '{}';
+  v_at text := p_after;
+  v_found text;
+  v_known text;
+  v_wrapped boolean := false;
+begin
+  if v_at = '' then -- the empty tenant comes first of all
+    v_wrapped := true;
+    if '' = any(p_known) or exists (select from carrick.work w where w.channel = p_channel and w.tenant_id = '') then
+      v_lanes := array[''];
+    end if;
+  end if;
+  while cardinality(v_lanes) < p_max loop
+    v_known := (select min(k) from unnest(p_known) k where k > v_at);
+    if v_known is null then
+      select w.tenant_id into v_found from carrick.work w
+       where w.channel = p_channel and w.tenant_id > v_at order by w.tenant_id limit 1;
+    else
+      select w.tenant_id into v_found from carrick.work w
+       where w.channel = p_channel and w.tenant_id > v_at and w.tenant_id < v_known order by w.tenant_id limit 1;
+      v_found := coalesce(v_found, v_known);
+    end if;
+    if v_found is null or (v_wrapped and p_after <> '' and v_found > p_after) then
+      exit when v_wrapped;
+      v_wrapped := true;
+      v_at := '';
+      if '' = any(p_known) or exists (select from carrick.work w where w.channel = p_channel and w.tenant_id = '') then
+        v_lanes := v_lanes || ''::text;
+      end if;
+    else
+      v_lanes := v_lanes || v_found;
+      v_at := v_found;
+    end if;
+  end loop;
+  return v_lanes;
+end $$;
+
+-- Independent entries of the given tenants, each tenant its share, oldest rank first; up to the limits, and locked.
+-- `p_mark_ranks` and `p_mark_seqs`: per tenant, where an earlier scan left off (a hint; null starts at the oldest).
+create function carrick._pick_stream(
+  p_channel text, p_lanes text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_now timestamptz,
+  p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint) returns bigint[]
+  language plpgsql
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+declare
+  v_picked bigint[] := '{}';
+  v_more bigint[];
+  v_share int := greatest(1, ceil(p_rows::numeric / greatest(1, cardinality(p_lanes))));
+begin
+  for pass in 1..2 loop -- the second pass gives what some tenants left over to the others
+    select array_agg(x.seq order by x.place, x.lane) into v_more
+      from (
+        select w.seq, lane.n as lane, w.place, sum(w.size) over (order by w.place, lane.n) as upto
+          from unnest(p_lanes, p_mark_ranks, p_mark_seqs) with ordinality as lane(tenant, mark_rank, mark_seq, n)
+         cross join lateral (
+           select y.seq, y.size, row_number() over (order by y.rank, y.seq) as place
+             from (
+               select z.seq, z.size, z.rank from carrick.work z
+                where z.channel = p_channel and z.tenant_id = lane.tenant
+                  and (z.rank, z.seq) > (coalesce(lane.mark_rank, '-infinity'), coalesce(lane.mark_seq, 0))
+                  and z.rank <= p_horizon and z.due <= p_now and not z.special
+                  and (z.principal is null or z.principal <> all (p_held_principals))
+                  and z.seq <> all (v_picked)
+                order by z.rank, z.seq
+                limit v_share
+                for update skip locked) y) w
+        ) x
+     where (x.upto <= p_bytes or (v_picked = '{}' and x.place = 1 and x.lane = 1));
+    exit when v_more is null;
+    v_picked := v_picked || v_more;
+    exit when cardinality(p_lanes) = 1 or cardinality(v_picked) >= p_rows;
+    p_bytes := p_bytes - (select sum(w.size) from carrick.work w where w.seq = any(v_more));
+    exit when p_bytes <= 0;
+    v_share := p_rows - cardinality(v_picked);
+  end loop;
+  return v_picked[1:p_rows];
+end $$;
+
+-- Entries of the given tenants in runs: per group the oldest and what may follow it. All earlier entries of a group are
+-- delivered or dead, or earlier in this very batch (G5).
+create function carrick._pick_ordered(
+  p_channel text, p_lanes text[], p_now timestamptz, p_horizon timestamptz, p_held_principals text[],
+  p_rows int, p_bytes bigint) returns bigint[]
+  language plpgsql
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+declare
+  v_share int := greatest(1, ceil(p_rows::numeric / greatest(1, cardinality(p_lanes))));
+  v_heads bigint[];
+  v_run int;
+  v_picked bigint[];
+begin
+  select array_agg(h.seq order by h.place, h.lane) into v_heads
+    from (
+      select w.seq, lane.n as lane, row_number() over (partition by lane.n order by w.rank, w.seq) as place
+        from unnest(p_lanes) with ordinality as lane(tenant, n)
+       cross join lateral (
+         select z.seq, z.rank from carrick.work z
+          where z.channel = p_channel and z.tenant_id = lane.tenant
+            and z.rank <= p_horizon and z.due <= p_now and not z.special
+            and (z.principal is null or z.principal <> all (p_held_principals))
+            and (z.group_key is null
+                 or (not exists (select from carrick.work e where e.channel = p_channel and e.tenant_id = lane.tenant
+                                    and e.group_key = z.group_key and e.seq < z.seq)
+                     and not exists (select from carrick.hold h where h.channel = p_channel
+                                        and h.tenant_id = lane.tenant and h.group_key = z.group_key)))
+          order by z.rank, z.seq
+          limit v_share
+          for update skip locked) w
+      ) h;
+  if v_heads is null then
+    return '{}';
+  end if;
+  v_heads := v_heads[1:p_rows];
+  v_run := least(p_rows, 4 * ceil(p_rows::numeric / cardinality(v_heads)))::int;
+  -- followers, until the first that may not go yet; then the first entry of every run, the second of every run, ...
+  select array_agg(x.seq order by x.place, x.head) into v_picked
+    from (
+      select r.*, row_number() over (order by r.place, r.head) as n, sum(r.size) over (order by r.place, r.head) as upto
+        from (
+          select f.seq, f.size, f.place, head.n as head,
+                 bool_and(f.ready) over (partition by head.n order by f.place) as reachable
+            from unnest(v_heads) with ordinality as head(seq, n)
+            join carrick.work h on h.seq = head.seq
+           cross join lateral (
+             select h.seq, h.size, 1 as place, true as ready
+             union all
+             (select y.seq, y.size, 1 + row_number() over (order by y.seq)::int, y.ready
+                from (select z.seq, z.size,
+                             z.due <= p_now and not z.special
+                             and (z.principal is null or z.principal <> all (p_held_principals)) as ready
+                        from carrick.work z
+                       where z.channel = p_channel and z.tenant_id = h.tenant_id and z.group_key = h.group_key
+                         and z.seq > h.seq and v_run > 1
+                       order by z.seq limit v_run - 1) y)) f
+          ) r
+       where r.reachable
+      ) x
+   where x.n <= p_rows and (x.upto <= p_bytes or x.n = 1);
+  return carrick._lock_groups(v_picked);
+end $$;
+
+-- Whole waiting groups of one tenant that are due. `p_units` counts groups; an entry without a group is one by itself.
+create function carrick._pick_coalesce(
+  p_channel text, p_tenant text, p_now timestamptz, p_horizon timestamptz, p_held_principals text[],
+  p_units int, p_bytes bigint) returns bigint[]
+  language plpgsql
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+declare
+  v_picked bigint[];
+begin
+  select array_agg(x.seq order by x.unit, x.seq) into v_picked
+    from (
+      select m.seq, u.unit, sum(u.size) over (order by u.unit) as upto
+        from (
+          select row_number() over (order by z.rank, z.seq) as unit, z.*
+            from (
+              select w.seq, w.rank, g.size, g.seqs
+                from (
+                  -- a group is seen through its first due entry
+                  select w.* from carrick.work w
+                   where w.channel = p_channel and w.tenant_id = p_tenant and w.rank <= p_horizon and w.due <= p_now
+                     and not w.special and (w.principal is null or w.principal <> all (p_held_principals))
+                     and (w.group_key is null
+                          or not exists (select from carrick.work e where e.channel = p_channel and e.tenant_id = p_tenant
+                                            and e.group_key = w.group_key and e.seq < w.seq and e.due <= p_now
+                                            and (e.principal is null or e.principal <> all (p_held_principals))))
+                   order by w.rank, w.seq offset 0
+                  ) w
+               cross join lateral carrick._due_group(w, p_now, p_held_principals) g
+               where g.due
+               order by w.rank, w.seq
+               limit p_units
+              ) z
+          ) u
+       cross join lateral unnest(u.seqs) as m(seq)
+      ) x
+   where x.unit = 1 or x.upto <= p_bytes * 1::numeric;
+  return carrick._lock_groups(v_picked);
+end $$;
+
+-- Whether the group of an entry may be folded now, and which entries it then has. Debounced entries make it due when all
+-- of them are, or at the first one's longest wait; an entry without delay makes it due at once; a retry's backoff holds it.
+create function carrick._due_group(
+  w carrick.work, p_now timestamptz, p_held_principals text[], out due boolean, out size bigint, out seqs bigint[])
+  language plpgsql stable
+  set enable_seqscan = off set enable_bitmapscan = off as $$
+begin
+  if w.group_key is null then
+    due := true;
+    size := w.size;
+    seqs := array[w.seq];
+    return;
+  end if;
+  if exists (select from carrick.hold h
+              where h.channel = w.channel and h.tenant_id = w.tenant_id and h.group_key = w.group_key) then
+    due := false;
+    return;
+  end if;
+  select not bool_or(e.special)
+         and not bool_or(e.troubled and e.due > p_now)
+         and (bool_or(not e.delayed and e.due <= p_now) or max(e.due) <= p_now or coalesce(min(e.max_wait_at) <= p_now, false)),
+         sum(e.size), array_agg(e.seq order by e.seq)
+    into due, size, seqs
+    from carrick.work e
+   where e.channel = w.channel and e.tenant_id = w.tenant_id and e.group_key = w.group_key
+     and (e.principal is null or e.principal <> all (p_held_principals));
+end $$;
+
+-- Locks the picked rows; a group of which somebody else has a row goes as a whole: that one is claiming it.
+create function carrick._lock_groups(p_picked bigint[]) returns bigint[]
+  language plpgsql
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+declare
+  v_locked bigint[];
+begin
+  if p_picked is null then
+    return '{}';
+  end if;
+  v_locked := array(select w.seq from carrick.work w where w.seq = any(p_picked) for update skip locked);
+  if cardinality(v_locked) = cardinality(p_picked) then
+    return p_picked;
+  end if;
+  return array(
+    select p.seq from unnest(p_picked) with ordinality as p(seq, n)
+      join carrick.work w on w.seq = p.seq
+     where p.seq = any(v_locked)
+       and not exists (select from unnest(p_picked) as q(seq) join carrick.work o on o.seq = q.seq
+                        where q.seq <> all (v_locked) and o.tenant_id = w.tenant_id and o.group_key = w.group_key)
+     order by p.n);
+end $$;
+
+-- Entries that come back apart: a frozen batch whole and alone, or suspects of a crash in a batch no larger than their cap.
+create function carrick._pick_special(
+  c carrick.channel, p_tenant text, p_now timestamptz, p_held_tenants text[], p_held_principals text[], p_rows int)
+  returns bigint[]
+  language plpgsql
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+declare
+  s record;
+  v_picked bigint[] := '{}';
+begin
+  for s in
+    select w.seq, w.tenant_id, w.group_key, t.batch_cap, t.frozen_batch
+      from carrick.work w join carrick.trouble t on t.seq = w.seq
+     where w.channel = c.name and w.special and w.due <= p_now and (p_tenant is null or w.tenant_id = p_tenant)
+       and w.tenant_id <> all (p_held_tenants) and (w.principal is null or w.principal <> all (p_held_principals))
+       and (c.mode = 'stream' or w.group_key is null
+            or not exists (select from carrick.hold h where h.channel = c.name and h.tenant_id = w.tenant_id
+                              and h.group_key = w.group_key))
+       and (c.mode <> 'ordered' or w.group_key is null
+            or not exists (select from carrick.work e where e.channel = c.name and e.tenant_id = w.tenant_id
+                              and e.group_key = w.group_key and e.seq < w.seq
+                              and (t.frozen_batch is null
+                                   or not exists (select from carrick.trouble o where o.seq = e.seq
+                                                     and o.frozen_batch = t.frozen_batch))))
+     order by w.due, w.seq
+  loop
+    if s.frozen_batch is not null then
+      v_picked := array(select t.seq from carrick.trouble t where t.frozen_batch = s.frozen_batch order by t.seq);
+    elsif c.mode = 'coalesce' and s.group_key is not null then
+      v_picked := array(select e.seq from carrick.work e
+                         where e.channel = c.name and e.tenant_id = s.tenant_id and e.group_key = s.group_key
+                           and (e.principal is null or e.principal <> all (p_held_principals)) order by e.seq);
+    else
+      v_picked := array(
+        select w.seq from carrick.work w join carrick.trouble t on t.seq = w.seq
+         where w.channel = c.name and w.special and w.due <= p_now and t.frozen_batch is null
+           and t.batch_cap = s.batch_cap
+           and case when c.one_tenant or c.mode = 'coalesce' or p_tenant is not null then w.tenant_id = s.tenant_id
+                    else w.tenant_id <> all (p_held_tenants) end
+           and (w.principal is null or w.principal <> all (p_held_principals))
+           and (c.mode = 'stream' or w.group_key is null
+                or (c.mode = 'ordered'
+                    and not exists (select from carrick.hold h where h.channel = c.name and h.tenant_id = w.tenant_id
+                                       and h.group_key = w.group_key)
+                    and not exists (select from carrick.work e where e.channel = c.name and e.tenant_id = w.tenant_id
+                                       and e.group_key = w.group_key and e.seq < w.seq)))
+         order by w.due, w.seq limit least(s.batch_cap, p_rows));
+    end if;
+    if cardinality(array(select w.seq from carrick.work w where w.seq = any(v_picked) for update skip locked))
+       = cardinality(v_picked) then
+      return v_picked;
+    end if;
+    v_picked := '{}'; -- another claimer is at it
+  end loop;
+  return v_picked;
+end $$;
+
+-- Keeps other leases off the groups of the picked entries (G4); entries whose group another lease got first drop out.
+create function carrick._hold_groups(p_channel text, p_batch uuid, p_picked bigint[]) returns bigint[]
+  language plpgsql
+  set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+  v_wanted int;
+  v_got int;
+begin
+  with wanted as materialized (
+    select distinct w.tenant_id, w.group_key from carrick.work w
+     where w.seq = any(p_picked) and w.group_key is not null order by 1, 2),
+  got as (
+    insert into carrick.hold (channel, tenant_id, group_key, batch_id)
+    select p_channel, tenant_id, group_key, p_batch from wanted
+    on conflict do nothing returning 1)
+  select (select count(*) from wanted), (select count(*) from got) into v_wanted, v_got;
+  if v_got = v_wanted then
+    return p_picked;
+  end if;
+  return array(
+    select p.seq from unnest(p_picked) with ordinality as p(seq, n)
+      join carrick.work w on w.seq = p.seq
+     where w.group_key is null
+        or exists (select from carrick.hold h where h.channel = p_channel and h.tenant_id = w.tenant_id
+                      and h.group_key = w.group_key and h.batch_id = p_batch)
+     order by p.n);
+end $$;
+
+-- Chooses what to claim: entries that come back apart first, else by the channel's mode, tenants in turn.
+create function carrick._pick(
+  c carrick.channel, p_tenant text, p_now timestamptz, p_rows int, p_bytes bigint,
+  p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[]) returns bigint[]
+  language plpgsql as $$
+declare
+  v_held_tenants text[] := array(select substr(g.scope, 8) from carrick.gate g
+                                  where g.channel = c.name and g.scope like 'tenant:%' and g.closed_until > p_now);
+  v_held_principals text[] := array(select substr(g.scope, 11) from carrick.gate g
+                                     where g.channel = c.name and g.scope like 'principal:%' and g.closed_until > p_now);
+  v_horizon timestamptz := p_now;
+  v_one boolean := c.one_tenant or c.mode = 'coalesce';
+  v_lanes text[];
+  v_start text := '';
+  v_chunk int;
+  v_picked bigint[] := '{}';
+  v_last text;
+begin
+  if exists (select from carrick.work w where w.channel = c.name and w.special and w.due <= p_now) then
+    v_picked := carrick._pick_special(c, p_tenant, p_now, v_held_tenants, v_held_principals, p_rows);
+    if v_picked <> '{}' then
+      return v_picked;
+    end if;
+  end if;
+  if exists (select from carrick.work w where w.channel = c.name and w.priority < 0) then
+    v_horizon := p_now + interval '10000 minutes'; -- the lowest priority ranks that far behind its due time
+  end if;
+  if p_tenant is not null then
+    if p_tenant = any (v_held_tenants) then
+      return v_picked;
+    end if;
+    return carrick._pick_lanes(c, array[p_tenant], p_known, p_mark_ranks, p_mark_seqs, p_now, v_horizon,
+                               v_held_principals, p_rows, p_bytes);
+  end if;
+  if not c.fair and not v_one then
+    return carrick._pick_oldest(c, p_now, v_horizon, v_held_tenants, v_held_principals, p_rows, p_bytes);
+  end if;
+  select t.tenant_id into v_start from carrick.turn t where t.channel = c.name;
+  v_start := coalesce(v_start, '');
+  v_lanes := carrick._lanes(c.name, v_start, 2 * p_rows + 16, p_known);
+  loop
+    exit when v_lanes = '{}';
+    v_chunk := case when v_one then 1 else least(p_rows, cardinality(v_lanes)) end;
+    v_picked := carrick._pick_lanes(
+      c, array(select l from unnest(v_lanes[1:v_chunk]) l where l <> all (v_held_tenants)), p_known, p_mark_ranks,
+      p_mark_seqs, p_now, v_horizon, v_held_principals, p_rows, p_bytes);
+    v_last := v_lanes[v_chunk];
+    exit when v_picked <> '{}';
+    if cardinality(v_lanes) = v_chunk then -- nothing so far; tenants beyond this list, until the round is complete
+      exit when cardinality(carrick._lanes(c.name, v_start, 2147483647, p_known)) <= 2 * p_rows + 16;
+      v_lanes := carrick._lanes(c.name, v_start, 2147483647, p_known);
+      v_lanes := v_lanes[array_position(v_lanes, v_last) + 1:];
+    else
+      v_lanes := v_lanes[v_chunk + 1:];
+    end if;
+  end loop;
+  if v_picked <> '{}' and cardinality(v_lanes) > v_chunk and v_last <> v_start then
+    update carrick.turn t set tenant_id = v_last
+     where t.ctid = (select x.ctid from carrick.turn x where x.channel = c.name for update skip locked);
+  end if;
+  return v_picked;
+end $$;
+
+create function carrick._pick_lanes(
+  c carrick.channel, p_lanes text[], p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_now timestamptz,
+  p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint) returns bigint[]
+  language plpgsql as $$
+begin
+  if p_lanes = '{}' then
+    return '{}';
+  end if;
+  case c.mode
+    when 'stream' then
+      return carrick._pick_stream(
+        c.name, p_lanes,
+        array(select p_mark_ranks[array_position(p_known, l.tenant)] from unnest(p_lanes) with ordinality l(tenant, n) order by n),
+        array(select p_mark_seqs[array_position(p_known, l.tenant)] from unnest(p_lanes) with ordinality l(tenant, n) order by n),
+        p_now, p_horizon, p_held_principals, p_rows, p_bytes);
+    when 'ordered' then
+      return carrick._pick_ordered(c.name, p_lanes, p_now, p_horizon, p_held_principals, p_rows, p_bytes);
+    when 'coalesce' then
+      return carrick._pick_coalesce(c.name, p_lanes[1], p_now, p_horizon, p_held_principals, p_rows, p_bytes);
+  end case;
+end $$;
+
+-- A channel that is not fair: the oldest entries whoever's they are.
+create function carrick._pick_oldest(
+  c carrick.channel, p_now timestamptz, p_horizon timestamptz, p_held_tenants text[], p_held_principals text[],
+  p_rows int, p_bytes bigint) returns bigint[]
+  language plpgsql
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+declare
+  v_lanes text[] := array(select l from unnest(carrick._lanes(c.name, '', 2147483647, null)) l
+                           where l <> all (p_held_tenants));
+  v_tries bigint[];
+  v_picked bigint[];
+begin
+  if c.mode = 'ordered' then
+    return carrick._pick_ordered(c.name, v_lanes, p_now, p_horizon, p_held_principals, p_rows, p_bytes);
+  end if;
+  -- rows that others have locked must not count, so each tenant offers its oldest free ones
+  v_tries := array(
+    select w.seq
+      from unnest(v_lanes) as lane(tenant)
+     cross join lateral (
+       select z.seq, z.rank from carrick.work z
+        where z.channel = c.name and z.tenant_id = lane.tenant and z.rank <= p_horizon and z.due <= p_now
+          and not z.special and (z.principal is null or z.principal <> all (p_held_principals))
+        order by z.rank, z.seq limit p_rows for update skip locked) w
+     order by w.rank, w.seq limit p_rows);
+  select array_agg(x.seq order by x.n) into v_picked
+    from (select t.seq, t.n, sum(w.size) over (order by t.n) as upto
+            from unnest(v_tries) with ordinality as t(seq, n) join carrick.work w on w.seq = t.seq) x
+   where x.upto <= p_bytes or x.n = 1;
+  return coalesce(v_picked, '{}');
+end $$;
+
+create type carrick.claimed_entry as (
+  id uuid, seq bigint, channel text, tenant_id text, principal text, group_key text, event_type text, key text,
+  payload json, headers jsonb, payload_size_bytes int, priority int, traceparent text, occurred_at timestamptz,
+  created_at timestamptz, attempt_count int, crash_count int, intent jsonb,
+  lease_token uuid, lease_expires_at timestamptz, batch_id uuid, claimed_by text, claimed_at timestamptz,
+  next_attempt_at timestamptz);
+
+create function carrick._claim(
+  p_channel text, p_owner text, p_max_rows int, p_max_bytes int, p_lease_seconds int, p_tenant text, p_token uuid,
+  p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[]) returns setof carrick.claimed_entry
+  language plpgsql
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+declare
+  c carrick.channel := carrick._channel(p_channel);
+  v_now timestamptz := carrick.clock();
+  v_token uuid := coalesce(p_token, gen_random_uuid());
+  v_batch uuid := carrick.uuid7();
+  v_until timestamptz;
+  v_grouped boolean := c.mode <> 'stream';
+  v_picked bigint[];
+begin
+  perform carrick._check_limit('max_rows', p_max_rows, 10000), carrick._check_limit('max_bytes', p_max_bytes, 1073741824),
+          carrick._check_limit('lease_seconds', p_lease_seconds, 86400);
+  if p_owner is null or p_owner = '' then
+    perform carrick._fail('CK004', 'owner: must not be empty', 'accepted: a name of the worker that claims');
+  end if;
+  v_until := v_now + coalesce(p_lease_seconds, c.lease_seconds) * interval '1 second';
+  if exists (select from carrick.lease l where l.channel = p_channel and l.expires_at <= v_now) then
+    perform carrick._return_expired(p_channel, v_now);
+  end if;
+  if exists (select from carrick.gate g where g.channel = p_channel and g.scope = '*' and g.closed_until > v_now) then
+    return;
+  end if;
+  v_picked := carrick._pick(c, p_tenant, v_now, coalesce(p_max_rows, c.batch_rows), coalesce(p_max_bytes, c.batch_bytes),
+                            p_known, p_mark_ranks, p_mark_seqs);
+  if v_grouped and v_picked <> '{}' then
+    v_picked := carrick._hold_groups(p_channel, v_batch, v_picked);
+  end if;
+  if v_picked = '{}' then
+    return;
+  end if;
+  return query
+  with taken as (
+    delete from carrick.work w where w.seq = any(v_picked) returning w.*),
+  leased as (
+    insert into carrick.lease (batch_id, token, channel, owner, claimed_at, expires_at, units, troubled, grouped, bytes,
+                               seqs, ids, dues)
+    select v_batch, v_token, p_channel, p_owner, v_now, v_until,
+           case when c.mode = 'coalesce' then count(distinct t.group_key) + count(*) filter (where t.group_key is null)
+                else count(*) end,
+           bool_or(t.troubled), v_grouped, sum(t.size), array_agg(t.seq), array_agg(t.id), array_agg(t.due)
+      from taken t)
+  select r.id, t.seq, r.channel, r.tenant_id, r.principal, r.group_key, r.event_type, r.key, r.payload, r.headers,
+         r.payload_size_bytes, r.priority, r.traceparent, r.occurred_at, r.created_at,
+         coalesce(x.attempt_count, 0), coalesce(x.crash_count, 0), x.intent,
+         v_token, v_until, v_batch, p_owner, v_now, t.due
+    from (select t.*, min(t.rank) over (partition by case when v_grouped then t.tenant_id end,
+                                                     case when v_grouped then coalesce(t.group_key, t.id::text) end) as unit_rank
+            from taken t) t
+    join carrick.record r on r.id = t.id
+    left join carrick.trouble x on t.troubled and x.seq = t.seq
+   order by case when v_grouped then t.unit_rank else t.rank end, case when v_grouped then t.tenant_id end,
+            case when v_grouped then t.group_key end, t.seq;
+end $$;
+
+create function carrick._check_limit(p_name text, p_value int, p_most int) returns void
+  language plpgsql immutable as $$
+begin
+  if p_value not between 1 and p_most then
+    perform carrick._fail('CK004', format('%s: %s is out of range', p_name, p_value), format('accepted: 1 to %s', p_most));
+  end if;
+end $$;
+
+create function carrick.claim(
+  channel text, owner text, max_rows int default null, max_bytes int default null, lease_seconds int default null,
+  tenant text default null, token uuid default null) returns setof carrick.claimed_entry
+  language sql as $$
+  select * from carrick._claim(channel, owner, max_rows, max_bytes, lease_seconds, tenant, token, null, null, null)
+$$;

@@ -1,0 +1,110 @@
+-- Sending dead entries round again, and removing ended entries past their retention.
+
+create function carrick.redrive(
+  channel text, ids uuid[] default null, reason text default null, max_rows int default null,
+  spread_seconds numeric default 60, dry_run boolean default false) returns int
+  language plpgsql as $$
+declare
+  v_channel alias for channel;
+  v_ids alias for ids;
+  v_reason alias for reason;
+  v_max alias for max_rows;
+  v_spread alias for spread_seconds;
+  c carrick.channel := carrick._channel(v_channel);
+  v_now timestamptz := carrick.clock();
+  v_seqs bigint[];
+begin
+  if v_max < 1 then
+    perform carrick._fail('CK004', format('max_rows: %s is out of range', v_max), 'accepted: 1 or more');
+  end if;
+  if v_spread is null or v_spread < 0 or v_spread > 31622400 then
+    perform carrick._fail('CK004', format('spread_seconds: %s is out of range', coalesce(v_spread::text, 'null')),
+                          'accepted: 0 to 31622400');
+  end if;
+  if v_ids is null then
+    v_seqs := array(
+      select e.seq from carrick.ended e
+       where e.channel = v_channel and e.state = 'dead' and (v_reason is null or e.dlq_reason = v_reason)
+       order by e.ended_at, e.seq limit v_max for update skip locked);
+  else
+    v_seqs := array(
+      select e.seq from carrick.ended e join carrick.record r on r.seq = e.seq and r.id = e.id
+       where r.id = any(v_ids) and e.channel = v_channel and e.state = 'dead'
+         and (v_reason is null or e.dlq_reason = v_reason)
+       order by e.ended_at, e.seq limit v_max for update of e skip locked);
+  end if;
+  if dry_run or v_seqs = '{}' then
+    return cardinality(v_seqs);
+  end if;
+  with again as (
+    delete from carrick.ended e where e.seq = any(v_seqs) returning e.seq, e.id, e.ended_at),
+  spread as (
+    select a.id, a.seq,
+           v_now + (row_number() over (order by a.ended_at, a.seq) - 1) * (v_spread / cardinality(v_seqs)) * interval '1 second' as due
+      from again a)
+  insert into carrick.work (seq, id, channel, tenant_id, principal, group_key, size, priority, due, rank)
+  select s.seq, s.id, r.channel, r.tenant_id, r.principal, r.group_key, r.payload_size_bytes, r.priority, s.due,
+         carrick._rank(s.due, r.priority)
+    from spread s join carrick.record r on r.id = s.id;
+  if c.max_backlog_bytes is not null then
+    perform carrick._count_backlog(v_channel, (select sum(w.size) from carrick.work w where w.seq = any(v_seqs)));
+  end if;
+  return cardinality(v_seqs);
+end $$;
+
+create function carrick._prune(p_channel text, p_max_rows int) returns int
+  language plpgsql as $$
+declare
+  c carrick.channel := carrick._channel(p_channel);
+  v_now timestamptz := carrick.clock();
+  v_seqs bigint[];
+  v_ids uuid[];
+begin
+  select array_agg(o.seq), array_agg(o.id) into v_seqs, v_ids
+    from (
+      (select e.seq, e.id from carrick.ended e
+        where e.channel = p_channel and e.state = 'delivered' and e.ended_at <= v_now - c.retention_days * interval '1 day'
+        order by e.ended_at limit p_max_rows for update skip locked)
+      union all
+      (select e.seq, e.id from carrick.ended e
+        where e.channel = p_channel and e.state = 'dead' and e.ended_at <= v_now - c.dead_retention_days * interval '1 day'
+        order by e.ended_at limit p_max_rows for update skip locked)
+      limit p_max_rows) o;
+  delete from carrick.remembered_key k where k.channel = p_channel and k.forget_at <= v_now;
+  perform carrick._fold_backlog(p_channel);
+  if v_seqs is null then
+    return 0;
+  end if;
+  if c.remember_keys_days > 0 then
+    insert into carrick.remembered_key (channel, tenant_id, key, id, state, content_hash, forget_at)
+    select r.channel, r.tenant_id, r.key, r.id, e.state,
+           carrick._content_hash(r.event_type, r.payload::text, r.group_key, r.principal),
+           v_now + c.remember_keys_days * interval '1 day'
+      from carrick.record r join carrick.ended e on e.seq = r.seq
+     where r.id = any(v_ids) and r.key is not null
+    on conflict (channel, tenant_id, key) do nothing;
+  end if;
+  delete from carrick.ended e where e.seq = any(v_seqs);
+  delete from carrick.record r where r.id = any(v_ids);
+  return cardinality(v_seqs);
+end $$;
+
+create function carrick.prune(channel text) returns int
+  language sql as $$ select carrick._prune(channel, 10000) $$;
+
+-- Sessions that are gone leave their difference behind: fold them into one row.
+create function carrick._fold_backlog(p_channel text) returns void
+  language sql as $$
+  with gone as (
+    delete from carrick.backlog b
+     where (b.channel, b.backend) in (
+       select x.channel, x.backend from carrick.backlog x
+        where x.channel = p_channel and x.backend <> 0
+          and not exists (select from pg_stat_activity a where a.pid = x.backend)
+          for update skip locked)
+    returning b.bytes),
+  total as (select sum(bytes) as bytes from gone)
+  insert into carrick.backlog as b (channel, backend, bytes)
+  select p_channel, 0, t.bytes from total t where t.bytes is not null
+  on conflict (channel, backend) do update set bytes = b.bytes + excluded.bytes
+$$;

@@ -1,0 +1,116 @@
+-- What people look at. `entry` is one branch per place an entry can be in, so that a filter on state reads only there.
+
+create view carrick.entry as
+select r.id, r.seq, r.channel, r.tenant_id, r.principal, r.group_key, r.event_type, r.key, r.payload, r.headers,
+       r.payload_size_bytes, r.priority, r.traceparent, r.occurred_at, r.created_at,
+       'pending'::text as state, w.due as next_attempt_at, coalesce(t.attempt_count, 0) as attempt_count,
+       coalesce(t.crash_count, 0) as crash_count, t.last_attempt_at, t.last_error_code, t.last_error_message,
+       null::text as claimed_by, null::timestamptz as claimed_at, null::uuid as lease_token,
+       null::timestamptz as lease_expires_at, t.frozen_batch as batch_id, t.intent,
+       null::timestamptz as delivered_at, null::timestamptz as failed_at, null::text as dlq_reason
+  from carrick.record r
+  join carrick.work w on w.seq = r.seq and w.id = r.id
+  left join carrick.trouble t on w.troubled and t.seq = w.seq
+union all
+select r.id, r.seq, r.channel, r.tenant_id, r.principal, r.group_key, r.event_type, r.key, r.payload, r.headers,
+       r.payload_size_bytes, r.priority, r.traceparent, r.occurred_at, r.created_at,
+       'claimed', h.due, coalesce(t.attempt_count, 0), coalesce(t.crash_count, 0), t.last_attempt_at, t.last_error_code,
+       t.last_error_message, l.owner, l.claimed_at, l.token, l.expires_at, l.batch_id, coalesce(l.intent, t.intent),
+       null, null, null
+  from carrick.lease l
+ cross join lateral unnest(l.seqs, l.ids, l.dues) as h(seq, id, due)
+  join carrick.record r on r.id = h.id
+  left join carrick.trouble t on l.troubled and t.seq = h.seq
+union all
+select r.id, r.seq, r.channel, r.tenant_id, r.principal, r.group_key, r.event_type, r.key, r.payload, r.headers,
+       r.payload_size_bytes, r.priority, r.traceparent, r.occurred_at, r.created_at,
+       e.state, null, e.attempt_count, e.crash_count, case when e.attempt_count > 0 then e.ended_at end, e.last_error_code,
+       e.last_error_message, null, null, null, null, null, null,
+       case when e.state = 'delivered' then e.ended_at end, case when e.state = 'dead' then e.ended_at end, e.dlq_reason
+  from carrick.record r
+  join carrick.ended e on e.seq = r.seq and e.id = r.id;
+
+-- Held entries are counted only where a gate is closed; delivered ones never: the cost does not grow with retention.
+create view carrick.stats as
+select c.name as channel,
+       coalesce(w.pending_count, 0) as pending_count,
+       case when not exists (select from carrick.gate g where g.channel = c.name and g.closed_until > k.now) then 0
+            when exists (select from carrick.gate g where g.channel = c.name and g.scope = '*' and g.closed_until > k.now)
+              then coalesce(w.pending_count, 0)
+            else (select count(*) from carrick.work x
+                   where x.channel = c.name
+                     and exists (select from carrick.gate g where g.channel = c.name and g.closed_until > k.now
+                                    and g.scope in ('tenant:' || x.tenant_id, 'principal:' || x.principal)))
+       end as held_count,
+       coalesce(l.claimed_count, 0) as claimed_count,
+       (select count(*) from carrick.ended e where e.channel = c.name and e.state = 'dead') as dead_count,
+       coalesce(w.bytes, 0) + coalesce(l.bytes, 0) as backlog_bytes,
+       extract(epoch from k.now - w.oldest)::double precision as oldest_pending_age_seconds,
+       (select max(e.ended_at) from carrick.ended e where e.channel = c.name and e.state = 'delivered') as last_success_at,
+       greatest((select max(e.ended_at) from carrick.ended e where e.channel = c.name and e.state = 'dead'),
+                (select max(t.last_attempt_at) from carrick.trouble t join carrick.work x on x.seq = t.seq
+                  where x.channel = c.name and t.last_error_code is not null)) as last_error_at
+  from carrick.channel c
+ cross join lateral (select carrick.clock() as now) k
+  left join lateral (
+    select count(*) as pending_count, sum(x.size) as bytes,
+           (select min(r.created_at) from carrick.work o join carrick.record r on r.id = o.id
+             where o.channel = c.name and o.seq = (select min(m.seq) from carrick.work m where m.channel = c.name)) as oldest
+      from carrick.work x where x.channel = c.name) w on true
+  left join lateral (
+    select sum(cardinality(x.seqs)) as claimed_count, sum(x.bytes) as bytes
+      from carrick.lease x where x.channel = c.name) l on true;
+
+-- The facts behind `explain`, about one entry, at one moment.
+create function carrick._standing(p_id uuid)
+  returns table (now timestamptz, frozen boolean, gate_scope text, gate_until timestamptz, gate_reason text,
+                 gate_failures int, blocked_by uuid, group_held boolean, group_due_at timestamptz, rank_ahead int)
+  language plpgsql stable as $$
+declare
+  r carrick.record;
+  w carrick.work;
+  c carrick.channel;
+begin
+  now := carrick.clock();
+  group_held := false;
+  frozen := false;
+  rank_ahead := 0;
+  select x.* into r from carrick.record x where x.id = p_id;
+  select x.* into w from carrick.work x where x.seq = r.seq;
+  if not found then
+    return next;
+    return;
+  end if;
+  select x.* into c from carrick.channel x where x.name = r.channel;
+  frozen := exists (select from carrick.trouble t where t.seq = r.seq and t.frozen_batch is not null);
+  select g.scope, g.closed_until, g.reason, g.consecutive_failures into gate_scope, gate_until, gate_reason, gate_failures
+    from carrick.gate g
+   where g.channel = r.channel and g.closed_until > now
+     and g.scope in ('*', 'tenant:' || r.tenant_id, 'principal:' || r.principal)
+   order by g.closed_until desc limit 1;
+  if c.mode <> 'stream' and r.group_key is not null then
+    group_held := exists (select from carrick.hold h where h.channel = r.channel and h.tenant_id = r.tenant_id
+                             and h.group_key = r.group_key);
+    if c.mode = 'ordered' then
+      select x.id into blocked_by from carrick.work x
+       where x.channel = r.channel and x.tenant_id = r.tenant_id and x.group_key = r.group_key and x.seq < r.seq
+       order by x.seq limit 1;
+    else
+      select x.id into blocked_by from carrick.work x join carrick.trouble t on t.seq = x.seq
+       where x.channel = r.channel and x.tenant_id = r.tenant_id and x.group_key = r.group_key
+         and t.frozen_batch is not null and not frozen
+       order by x.seq limit 1;
+      select greatest(max(x.due) filter (where x.troubled),
+                      least(min(x.due) filter (where not x.delayed),
+                            coalesce(max(x.due) filter (where x.delayed), min(x.due)), min(x.max_wait_at)))
+        into group_due_at
+        from carrick.work x
+       where x.channel = r.channel and x.tenant_id = r.tenant_id and x.group_key = r.group_key;
+    end if;
+  end if;
+  select count(*) into rank_ahead
+    from (select from carrick.work x
+           where x.channel = r.channel and x.tenant_id = r.tenant_id and (x.rank, x.seq) < (w.rank, w.seq)
+           limit 1000) ahead;
+  return next;
+end $$;

@@ -1,0 +1,191 @@
+"""Checks what a producer gives, before any database sees it: a bad value never breaks the caller's transaction."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from carrick.entry import NewEntry
+from carrick.errors import InvalidInput, InvalidPayload
+from carrick.outbox.channel import MAX_WAIT_SECONDS
+
+MAX_TEXT = 255
+MAX_HEADERS_BYTES = 64 * 1024
+PRIORITIES = range(-1000, 1001)
+DEEPEST = 100
+"""Levels of nesting in a payload that every database can read back."""
+
+Seconds = float | int | timedelta
+
+
+def new_entry(
+    *,
+    channel: str,
+    event_type: str,
+    payload: Any,
+    key: str | None = None,
+    tenant_id: str = "",
+    group: str | None = None,
+    principal: str | None = None,
+    priority: int = 0,
+    headers: Mapping[str, Any] | None = None,
+    traceparent: str | None = None,
+    occurred_at: datetime | None = None,
+    delay: Seconds | None = None,
+    max_wait: Seconds | None = None,
+) -> NewEntry:
+    """Everything a producer may give, checked. Raises InvalidInput or InvalidPayload, naming the field."""
+    if max_wait is not None and delay is None:
+        raise InvalidInput("max_wait", "given without delay", "max_wait together with delay")
+    return NewEntry(
+        channel=_text("channel", channel, empty=False),
+        event_type=_text("event_type", event_type, empty=False),
+        payload=encode_payload(payload),
+        key=_optional("key", key),
+        tenant_id=_text("tenant_id", tenant_id),
+        group_key=_optional("group", group),
+        principal=_optional("principal", principal),
+        priority=_priority(priority),
+        headers=_headers(headers),
+        traceparent=_optional("traceparent", traceparent),
+        occurred_at=_moment("occurred_at", occurred_at),
+        delay_seconds=_seconds("delay", delay),
+        max_wait_seconds=_seconds("max_wait", max_wait),
+    )
+
+
+def encode_payload(payload: Any) -> bytes:
+    """The JSON text of a payload. `bytes` are taken as they are when they hold JSON. Raises InvalidPayload."""
+    if isinstance(payload, bytes | bytearray | memoryview):
+        text = bytes(payload)
+        _check_json(text)
+        return text
+    if isinstance(payload, msgspec.Struct):
+        payload = msgspec.to_builtins(payload)
+    try:
+        text = _to_json(payload)
+    except TypeError as error:
+        raise InvalidPayload("payload", str(error), _ACCEPTED) from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidPayload("payload", f"cannot be written as JSON ({error})", _ACCEPTED) from None
+    _check_json(text)
+    return text
+
+
+_ACCEPTED = "a JSON value (finite numbers, text keys), bytes that hold JSON, or a msgspec Struct"
+
+
+def _to_json(value: Any) -> bytes:
+    """Compact JSON. Lone surrogates survive as escapes; text is otherwise left readable."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _check_json(text: bytes) -> None:
+    """Refuse what is not JSON in UTF-8, or nested deeper than every reader can follow."""
+    try:
+        text.decode()
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except UnicodeDecodeError as error:
+        raise InvalidPayload("payload", f"not UTF-8 ({error.reason} at byte {error.start})", _ACCEPTED) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidPayload("payload", f"not JSON ({error})", _ACCEPTED) from None
+    if _depth_exceeds(text, DEEPEST):
+        raise InvalidPayload("payload", f"nested deeper than {DEEPEST} levels", _ACCEPTED)
+
+
+def _depth_exceeds(text: bytes, limit: int) -> bool:
+    if text.count(b"[") + text.count(b"{") <= limit:
+        return False
+    depth = 0
+    in_string = escaped = False
+    for byte in text:
+        if in_string:
+            if escaped:
+                escaped = False
+            elif byte == 0x5C:
+                escaped = True
+            elif byte == 0x22:
+                in_string = False
+        elif byte == 0x22:
+            in_string = True
+        elif byte in b"[{":
+            depth += 1
+            if depth > limit:
+                return True
+        elif byte in b"]}":
+            depth -= 1
+    return False
+
+
+def _text(field: str, value: Any, *, empty: bool = True) -> str:
+    accepted = f"text of {0 if empty else 1} to {MAX_TEXT} characters without NUL"
+    if not isinstance(value, str):
+        raise InvalidInput(field, f"is {type(value).__name__}, not text", accepted)
+    if not value and not empty:
+        raise InvalidInput(field, "is empty", accepted)
+    if len(value) > MAX_TEXT:
+        raise InvalidInput(field, f"has {len(value)} characters", accepted)
+    if "\x00" in value:
+        raise InvalidInput(field, "contains a NUL character", accepted)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(field, "contains a lone surrogate", accepted) from None
+    return value
+
+
+def _optional(field: str, value: Any) -> str | None:
+    return None if value is None else _text(field, value, empty=False)
+
+
+def _priority(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value not in PRIORITIES:
+        raise InvalidInput("priority", f"{str(value)[:40]} is out of range", f"a whole number {PRIORITIES[0]} to {PRIORITIES[-1]}")
+    return value
+
+
+def _seconds(field: str, value: Seconds | None) -> float | None:
+    if value is None:
+        return None
+    accepted = f"0 to {MAX_WAIT_SECONDS:.0f} seconds, or a timedelta"
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(field, f"is {type(value).__name__}", accepted)
+    if not math.isfinite(value) or not 0 <= value <= MAX_WAIT_SECONDS:
+        raise InvalidInput(field, f"{value} is out of range", accepted)
+    return float(value)
+
+
+def _moment(field: str, value: Any) -> datetime | None:
+    if value is None:
+        return None
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise InvalidInput(field, f"{value!r:.80} has no time zone or is no datetime", "a datetime with a time zone")
+    return value.astimezone(UTC)
+
+
+def _headers(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    accepted = f"a mapping of text to JSON values, at most {MAX_HEADERS_BYTES} bytes, without NUL or lone surrogates"
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise InvalidInput("headers", "is not a mapping with text keys", accepted)
+    try:
+        text = _to_json(dict(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput("headers", f"cannot be written as JSON ({error})", accepted) from None
+    if len(text) > MAX_HEADERS_BYTES:
+        raise InvalidInput("headers", f"has {len(text)} bytes", accepted)
+    if b"\\u0000" in text or b"\\ud" in text.lower() or _depth_exceeds(text, DEEPEST):
+        raise InvalidInput("headers", "contains NUL, a lone surrogate or deep nesting", accepted)
+    return text

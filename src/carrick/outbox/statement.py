@@ -1,0 +1,58 @@
+"""SQL as data: an operation yields statements and is sent their rows, so one text serves sync and async drivers.
+
+Placeholders in the .sql files are `%(name)s` for PostgreSQL and `:name` for SQLite; adapters for drivers with another
+style translate them in one place (`positional`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+Row = Sequence[Any]
+
+NAMED = re.compile(r"%\((\w+)\)s")
+
+
+class Statement(NamedTuple):
+    """One SQL statement with named parameters; its answer is the list of its rows."""
+
+    sql: str
+    params: Mapping[str, Any]
+
+
+class Copy(NamedTuple):
+    """Rows for PostgreSQL's COPY ... FROM STDIN; its answer is an empty list. Only drivers that can COPY get one."""
+
+    table: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[Any, ...]]
+
+
+Steps = Generator["Statement | Copy", list[Row], T]
+"""An operation in the caller's transaction: yields statements, is sent rows, returns its result."""
+
+
+@cache
+def query(package: str, name: str) -> str:
+    """The text of `queries/<name>.sql` in the package, read once."""
+    return (files(package) / "queries" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+@cache
+def positional(sql: str) -> tuple[str, tuple[str, ...]]:
+    """`%(name)s` placeholders as $1, $2, ...; and the names in that order."""
+    names: list[str] = []
+
+    def number(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name not in names:
+            names.append(name)
+        return f"${names.index(name) + 1}"
+
+    return NAMED.sub(number, sql), tuple(names)

@@ -1,0 +1,110 @@
+"""The Store protocol: the engine's operations on one database. SQLite and PostgreSQL implement it.
+
+Every time in it comes from the database. Every write after a claim carries the lease token and changes
+nothing when the lease has moved on: zero means "lease lost" (G3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+from carrick.entry import Batch, ChannelStats, Gate, NewEntry, Outcome, Put, Standing, State
+from carrick.outbox.channel import Channel
+
+
+class Store(Protocol):
+    """One database that holds the outbox. Safe to use from several threads."""
+
+    def close(self) -> None:
+        """Give back every connection. The store cannot be used afterwards."""
+
+    def now(self) -> datetime:
+        """The database's clock."""
+
+    def check_schema(self) -> None:
+        """Raise SchemaMissing, SchemaOutdated or SchemaTooNew when this release cannot work with the database."""
+
+    def declare(self, channel: Channel) -> None:
+        """Create the channel or change its options; idempotent. Raises ChannelConflict."""
+
+    def channels(self) -> dict[str, Channel]:
+        """All declared channels by name."""
+
+    def put(self, entry: NewEntry) -> Put:
+        """Store one entry durably in a transaction of its own. Raises UnknownChannel, KeyReused, BacklogFull."""
+
+    def put_many(self, entries: Sequence[NewEntry]) -> list[Put]:
+        """Store all entries in one transaction of its own, or none of them."""
+
+    def claim(
+        self,
+        channel: str,
+        owner: str,
+        *,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
+        lease_seconds: int | None = None,
+        tenant: str | None = None,
+        token: UUID | None = None,
+    ) -> Batch:
+        """Take due entries for a time, in delivery order. In coalesce mode `max_rows` counts groups.
+
+        Limits not given are the channel's. At least one entry (or group) is taken whatever its size.
+        """
+
+    def renew(self, token: UUID, seconds: int) -> int:
+        """Let the lease end `seconds` from now; how many entries are still held under it."""
+
+    def note(self, token: UUID, intent: Any) -> int:
+        """Write down what the delivery is about to do; how many entries are still held under the lease."""
+
+    def finish(self, token: UUID, outcomes: Mapping[UUID, Outcome]) -> dict[UUID, State]:
+        """Apply outcomes to entries held under the lease; the new state of those that this call changed.
+
+        Entries of the lease that are not mentioned stay claimed.
+        """
+
+    def finish_all(self, token: UUID) -> dict[UUID, State]:
+        """All entries still held under the lease are delivered."""
+
+    def release(self, token: UUID) -> int:
+        """Give back everything held under the lease, nothing spent; how many entries that were."""
+
+    def release_expired(self, channel: str, *, older_than_seconds: float = 0) -> int:
+        """Return entries whose lease ended at least that long ago; how many."""
+
+    def close_gate(self, channel: str, scope: str, seconds: float | None, reason: str) -> None:
+        """Hold `*`, `tenant:x` or `principal:x` for that long, or until opened."""
+
+    def open_gate(self, channel: str, scope: str) -> None:
+        """Let entries behind the gate go on. Opening an open gate changes nothing."""
+
+    def gates(self, channel: str | None = None) -> list[Gate]:
+        """Gates that are closed now."""
+
+    def redrive(
+        self,
+        channel: str,
+        *,
+        ids: Sequence[UUID] | None = None,
+        reason: str | None = None,
+        max_rows: int | None = None,
+        spread_seconds: float = 60,
+        dry_run: bool = False,
+    ) -> int:
+        """Send dead entries round again, oldest first, attempts back to 0, spread evenly over the seconds.
+
+        `ids` and `reason` (the dlq_reason) narrow the choice. With `dry_run` only counts.
+        """
+
+    def prune(self, channel: str, *, max_rows: int = 10_000) -> int:
+        """Remove delivered and dead entries past their retention, at most `max_rows`; how many."""
+
+    def stats(self) -> list[ChannelStats]:
+        """Every channel at a glance; its cost does not depend on retained entries."""
+
+    def standing(self, entry_id: UUID) -> Standing:
+        """The facts behind `explain`. Raises EntryNotFound."""

