@@ -126,7 +126,7 @@ class Put(msgspec.Struct, frozen=True):
     state: State
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class Entry(msgspec.Struct, frozen=True):
     """A claimed entry with everything a sink needs. `payload` is never parsed on its way here."""
 
     id: UUID

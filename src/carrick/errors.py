@@ -106,11 +106,6 @@ class EntryNotFound(CarrickError):
 class ChannelConflict(CarrickError):
     """Drain the channel before changing its mode, or declare a channel with another name."""
 
-    def __init__(self, channel: str, mode: str, wanted: str) -> None:
-        super().__init__(
-            f"channel {channel!r} is declared as {mode!r} and still has entries; it cannot become {wanted!r} now"
-        )
-
 
 class StoreError(CarrickError):
     """The database cannot do this at the moment; nothing was half-written."""

@@ -10,12 +10,14 @@ from psycopg import errors
 
 from carrick.errors import (
     CarrickError,
+    ChannelConflict,
     DiskFull,
     InvalidInput,
     SchemaMissing,
     StoreError,
     StoreReadOnly,
     StoreUnavailable,
+    UnknownChannel,
 )
 
 
@@ -42,9 +44,19 @@ def carrick_error(error: psycopg.Error) -> CarrickError | None:
         case errors.DiskFull() | errors.OutOfMemory():
             return DiskFull(f"the database has no room left: {said}")
     state = error.sqlstate or ""
-    if state == "CK004":
-        field, _, problem = said.partition(": ")
-        return InvalidInput(field, problem, (error.diag.message_hint or "").removeprefix("accepted: "))
+    hint = error.diag.message_hint or ""
+    match state:
+        case "CK001":
+            known = hint.removeprefix("declared channels: ")
+            names = [] if known == "none is declared yet" else known.split(", ")
+            return UnknownChannel(said.removeprefix("unknown channel ").strip("'"), names)
+        case "CK004":
+            field, _, problem = said.partition(": ")
+            return InvalidInput(field, problem, hint.removeprefix("accepted: "))
+        case "CK005":
+            return ChannelConflict(said)
+    if isinstance(error, psycopg.DataError) and not state:
+        return InvalidInput("parameter", said, "text without NUL characters and numbers in range")
     if state[:2] in {"08", "57", "53"} or (isinstance(error, psycopg.OperationalError) and not state):
         return StoreUnavailable(f"the database does not answer: {said}")
     if state[:2] == "58":

@@ -103,7 +103,7 @@ comment on column carrick.work.special is 'Comes back apart: suspected of a cras
 create index work_rank on carrick.work (channel, tenant_id, rank, seq);
 create index work_group on carrick.work (channel, tenant_id, group_key, seq) where group_key is not null;
 create index work_special on carrick.work (channel, due, seq) where special;
-create index work_low_priority on carrick.work (channel) where priority < 0;
+create index work_priority on carrick.work (channel, priority) where priority <> 0;
 
 create table carrick.trouble (
   seq                bigint primary key,

@@ -345,9 +345,46 @@ create trigger admit after insert on carrick.record
   for each statement when (current_setting('carrick.direct', true) is distinct from 'on')
   execute function carrick._admit();
 
--- What a bulk put must know before it starts: the clock, and the limits of its channels (unknown ones are missing).
-create function carrick._before_bulk(p_channels text[], out now timestamptz, out limits jsonb)
+-- What a bulk put must know before it starts: the clock, and per known channel the largest payload and whether it is bounded.
+create function carrick._before_bulk(p_channels text[])
+  returns table (now timestamptz, channel text, max_payload_bytes int, bounded boolean)
   language sql stable as $$
-  select carrick.clock(), (select jsonb_object_agg(c.name, c.max_payload_bytes) from carrick.channel c
-                            where c.name = any(p_channels))
+  select carrick.clock(), c.name, c.max_payload_bytes, c.max_backlog_bytes is not null
+    from carrick.channel c where c.name = any(p_channels)
 $$;
+
+-- Puts entries one after the other, all or none: on a problem nothing is written and one row tells what and at which entry.
+create function carrick._put_many(
+  p_channel text[], p_event_type text[], p_payload text[], p_key text[], p_tenant_id text[], p_group_key text[],
+  p_principal text[], p_priority int[], p_headers text[], p_occurred_at timestamptz[], p_delay_seconds double precision[],
+  p_max_wait_seconds double precision[], p_traceparent text[])
+  returns table (id uuid, created boolean, state text, problem text, problem_at int)
+  language plpgsql as $$
+declare
+  p record;
+  v_problem text;
+  v_at int;
+  v_ids uuid[] := '{}';
+  v_created boolean[] := '{}';
+  v_states text[] := '{}';
+begin
+  begin
+    for v_at in 1..cardinality(p_channel) loop
+      select * into p from carrick._put(
+        p_channel[v_at], p_event_type[v_at], p_payload[v_at]::json, p_key[v_at], p_tenant_id[v_at], p_group_key[v_at],
+        p_principal[v_at], p_priority[v_at], p_headers[v_at]::jsonb, p_occurred_at[v_at], p_delay_seconds[v_at],
+        p_max_wait_seconds[v_at], p_traceparent[v_at], null, null);
+      if p.problem is not null then
+        v_problem := p.problem;
+        raise exception using errcode = 'CK000';
+      end if;
+      v_ids := v_ids || p.id;
+      v_created := v_created || p.created;
+      v_states := v_states || p.state;
+    end loop;
+  exception when sqlstate 'CK000' then
+    return query select null::uuid, null::boolean, null::text, v_problem, v_at - 1;
+    return;
+  end;
+  return query select u.*, null::text, null::int from unnest(v_ids, v_created, v_states) as u;
+end $$;

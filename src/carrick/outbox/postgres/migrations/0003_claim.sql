@@ -348,8 +348,11 @@ begin
       return v_picked;
     end if;
   end if;
-  if exists (select from carrick.work w where w.channel = c.name and w.priority < 0) then
+  if exists (select from carrick.work w where w.channel = c.name and w.priority <> 0 and w.priority < 0) then
     v_horizon := p_now + interval '10000 minutes'; -- the lowest priority ranks that far behind its due time
+  end if;
+  if p_known is not null and exists (select from carrick.work w where w.channel = c.name and w.priority <> 0 and w.priority > 0) then
+    p_known := null; -- entries with priority rank before the marks
   end if;
   if p_tenant is not null then
     if p_tenant = any (v_held_tenants) then

@@ -1,0 +1,81 @@
+# The front desk: every habit of this repository is a target here, and CI calls the same ones. `make help` lists them.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.setup-done
+PYTEST := $(BIN)/python -m pytest -p tests.completeness
+
+# An index or a wheel folder of the caller's is the caller's business; a user site or a foreign PYTHONPATH is not ours.
+export PYTHONNOUSERSITE := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+unexport PYTHONPATH
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup run test check format bench bench-quick chaos web docs dist lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## create .venv with the pinned dependencies and Carrick itself
+
+# Runs again when the lock or pyproject.toml changes. Nothing is fetched that the lock does not name by hash.
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "make: Carrick needs Python 3.11 or later; '$(PYTHON)' is missing or older. Try: make $(or $(MAKECMDGOALS),setup) PYTHON=python3.13" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || \
+	  { echo "make: this Python has no venv module; install it (Debian, Ubuntu: the package python3-venv)" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing the pinned dependencies into $(VENV) (once; a minute or two)"
+	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .
+	@touch $@
+
+run: $(STAMP) ## start the demo: the engine at work in this terminal
+	@$(BIN)/carrick demo
+
+test: $(STAMP) ## run the whole suite on SQLite and on real PostgreSQL servers
+	@$(PYTEST) -n 2 --dist worksteal
+
+check: $(STAMP) ## lint, format, types, import directions, fast tests (90 seconds at most)
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(PYTEST) -n 2 -q tests/unit
+
+format: $(STAMP) ## format the code and sort the imports
+	@$(BIN)/ruff check --fix-only --quiet
+	@$(BIN)/ruff format
+
+bench: $(STAMP) ## measure the engine beside raw SQL, as a table of ratios (takes long)
+	@$(BIN)/python -m bench
+
+bench-quick: $(STAMP) ## the same in about two minutes
+	@$(BIN)/python -m bench --quick
+
+chaos: $(STAMP) ## the long versions of the fault tests
+	@$(PYTEST) -m chaos --timeout 3600
+
+web: ## build the web pages (there are none yet)
+	@echo "There is no front end yet: nothing to build."
+
+docs: $(STAMP) ## check every link and code example in the documentation
+	@$(BIN)/python docs/check.py
+
+dist: $(STAMP) ## build the wheel and the source archive into dist/
+	@$(BIN)/python -m build --no-isolation --outdir dist .
+
+# uv resolves for every supported Python at once; it is needed only here, so it is not in the lock itself.
+lock: ## resolve the dependencies again and rewrite requirements.lock
+	@tools="$$(mktemp -d)" && trap 'rm -rf "$$tools"' EXIT && \
+	$(PYTHON) -m venv "$$tools" && "$$tools/bin/pip" install --quiet uv && \
+	env -u PIP_FIND_LINKS -u UV_FIND_LINKS "$$tools/bin/uv" pip compile pyproject.toml --quiet --upgrade \
+	  --universal --python-version 3.11 --fork-strategy fewest --all-extras --group dev --generate-hashes \
+	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file "$$tools/lock" && \
+	{ head -n 1 requirements.lock && cat "$$tools/lock"; } > "$$tools/new" && cp "$$tools/new" requirements.lock
+
+clean: ## remove the environment and everything that was built
+	@rm -rf $(VENV) dist build site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,37 @@
+"""`python -m bench [--quick] [--only put,drain,...]`: every figure beside its counterpart, in one run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from rich.console import Console
+
+from bench import postgres
+from bench.measure import show
+
+CASES = postgres.CASES
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller amounts; about two minutes")
+    parser.add_argument("--only", default="", help=f"comma list of {', '.join(CASES)}")
+    parser.add_argument("--strict", action="store_true", help="exit 1 when a ratio is below what is asked for")
+    arguments = parser.parse_args()
+    chosen = [name for name in arguments.only.split(",") if name] or list(CASES)
+    console = Console()
+    results = []
+    for name in chosen:
+        with console.status(f"measuring {name}"):
+            results += list(CASES[name](arguments.quick))
+        show(results[-1:], console) if not console.is_terminal else None
+    show(results, console)
+    missed = [result.name for result in results if result.reach is not None and result.ratio < result.reach]
+    if missed:
+        console.print(f"below what is asked for: {'; '.join(missed)}")
+    return 1 if missed and arguments.strict else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""Side-by-side timing: both sides in one run, in turns, and the ratio of their medians."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+Side = Callable[[], int]
+"""Does the work once and returns how many entries it handled."""
+
+
+class Result(NamedTuple):
+    """One line of the table: rates in entries per second, or whatever `unit` says. `reach` is what page 60 asks for."""
+
+    name: str
+    ours: float
+    other: float
+    reach: float | None = None
+    against: str = "raw"
+    unit: str = "/s"
+
+    @property
+    def ratio(self) -> float:
+        return self.ours / self.other if self.other else float("nan")
+
+
+def rate(side: Side) -> float:
+    """Entries per second of one pass."""
+    started = time.perf_counter()
+    handled = side()
+    return handled / (time.perf_counter() - started)
+
+
+def compare(name: str, ours: Side, other: Side, *, rounds: int, reach: float | None = None, against: str = "raw") -> Result:
+    """Both sides in turns, after one pass each to warm up; medians."""
+    rates: tuple[list[float], list[float]] = ([], [])
+    for turn in range(rounds + 1):
+        for side, measured in ((ours, rates[0]), (other, rates[1])):
+            measured_rate = rate(side)
+            if turn:
+                measured.append(measured_rate)
+    return Result(name, statistics.median(rates[0]), statistics.median(rates[1]), reach, against)
+
+
+def show(results: list[Result], console: Console) -> None:
+    """The table of ratios; a ratio below what is asked for stands out."""
+    table = Table(title="Carrick, entries per second, beside the same work in plain SQL through the same driver")
+    for heading in ("what", "Carrick", "other", "against", "ratio", "reach"):
+        table.add_column(heading, justify="left" if heading in ("what", "against") else "right")
+    for result in results:
+        missed = result.reach is not None and result.ratio < result.reach
+        table.add_row(
+            result.name,
+            f"{result.ours:,.0f}{result.unit}",
+            f"{result.other:,.0f}{result.unit}",
+            result.against,
+            f"[{'bold red' if missed else 'green'}]{result.ratio:.2f}[/]",
+            "" if result.reach is None else f"≥ {result.reach:.2f}",
+        )
+    console.print(table)

@@ -1,0 +1,46 @@
+"""What the stores accept beside entries: limits, tokens, scopes, times. Each refusal names the field."""
+
+from __future__ import annotations
+
+import math
+from uuid import UUID
+
+from carrick.errors import InvalidInput, InvalidToken
+from carrick.outbox.channel import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_LEASE_SECONDS
+
+
+def check_claim(
+    owner: str, *, max_rows: int | None = None, max_bytes: int | None = None, lease_seconds: int | None = None
+) -> None:
+    """Refuse limits of a claim that are negative, zero, absurd or no whole numbers. None means the channel's own."""
+    if not isinstance(owner, str) or not owner or len(owner) > 255 or "\x00" in owner:
+        raise InvalidInput("owner", f"{owner!r:.80} is no name", "1 to 255 characters without NUL")
+    check_limit("max_rows", max_rows, MAX_BATCH_ROWS)
+    check_limit("max_bytes", max_bytes, MAX_BATCH_BYTES)
+    check_limit("lease_seconds", lease_seconds, MAX_LEASE_SECONDS)
+
+
+def check_limit(field: str, value: int | None, most: int) -> None:
+    """Refuse a limit that is not a whole number from 1 to `most`; None means no limit of its own."""
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise InvalidInput(field, f"{value!r:.80} is out of range", f"1 to {most}")
+
+
+def check_token(token: object) -> UUID:
+    """A lease token or an entry id as a UUID. Raises InvalidToken."""
+    if isinstance(token, UUID):
+        return token
+    try:
+        return UUID(str(token))
+    except ValueError:
+        raise InvalidToken(token) from None
+
+
+def check_finite(field: str, value: float | None) -> None:
+    """Refuse seconds that are negative, infinite or no number; None means no end."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise InvalidInput(field, f"{value!r:.80} is out of range", "0 or more seconds")

@@ -1,0 +1,141 @@
+"""What users import: an outbox in their own database."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterable, Mapping
+from typing import Any, Self, overload
+from uuid import UUID
+
+from carrick.entry import Batch, NewEntry, Outcome, Put, State
+from carrick.errors import UnsupportedConnection
+from carrick.outbox.adapters import adapter_for
+from carrick.outbox.channel import Channel, Mode, OnFull
+from carrick.outbox.explain import Explanation, explain
+from carrick.outbox.limits import check_token
+from carrick.outbox.opening import is_postgresql, open_store
+from carrick.outbox.producing import new_entry
+from carrick.outbox.store import Store
+
+
+class Outbox:
+    """Entries put here, in the caller's own transaction, are delivered elsewhere. Safe to share between threads."""
+
+    def __init__(self, store: Store, *, dialect: str) -> None:
+        self.store = store
+        self._dialect = dialect
+
+    @classmethod
+    def connect(cls, url: str) -> Self:
+        """Use the outbox behind a database URL. Raises SchemaMissing (or its kin) when `carrick migrate` must run first."""
+        store = open_store(url)
+        store.check_schema()
+        return cls(store, dialect="postgresql" if is_postgresql(url) else "sqlite")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back all connections."""
+        self.store.close()
+
+    def channel(self, name: str, *, mode: Mode | str = Mode.STREAM, on_full: OnFull | str = OnFull.REJECT, **options: Any) -> Channel:
+        """Declare a channel, once at start; idempotent. Options are the fields of Channel. Raises ChannelConflict."""
+        channel = Channel(name=name, mode=_member(Mode, "mode", mode), on_full=_member(OnFull, "on_full", on_full), **options)
+        self.store.declare(channel)
+        return channel
+
+    @overload
+    def put(self, **fields: Any) -> Put: ...
+    @overload
+    def put(self, connection: Any, /, **fields: Any) -> Any: ...
+    def put(self, connection: Any = None, /, **fields: Any) -> Any:
+        """Put one entry in the transaction of the given connection or session, or without one in a transaction of its own.
+
+        Fields: channel, event_type, payload; key, tenant_id, group, principal, priority, headers, traceparent,
+        occurred_at, delay, max_wait. With an async connection the answer must be awaited.
+        Raises InvalidInput (and kin), KeyReused, BacklogFull; then nothing was written.
+        """
+        entry = new_entry(**fields)
+        if connection is None:
+            return self.store.put(entry)
+        adapter = self._adapter(connection)
+        return adapter.run(self._putting.put_steps(entry))
+
+    @overload
+    def put_many(self, entries: Iterable[Mapping[str, Any]], /) -> list[Put]: ...
+    @overload
+    def put_many(self, connection: Any, entries: Iterable[Mapping[str, Any]], /) -> Any: ...
+    def put_many(self, *args: Any) -> Any:
+        """Put many entries, each a mapping of the fields that `put` takes: all of them or none, by the fastest way there is."""
+        connection, given = args if len(args) == 2 else (None, args[0])
+        entries: list[NewEntry] = [new_entry(**fields) for fields in given]
+        if connection is None:
+            return self.store.put_many(entries)
+        adapter = self._adapter(connection)
+        return adapter.run(self._putting.put_many_steps(entries, can_copy=adapter.can_copy))
+
+    def claim(self, channel: str, *, owner: str | None = None, **limits: Any) -> Batch:
+        """Take due entries for a time; see Store.claim for the limits."""
+        return self.store.claim(channel, owner or default_owner(), **limits)
+
+    def renew(self, token: UUID, seconds: int) -> int:
+        """Let the lease end `seconds` from now; how many entries are still held. Zero: the lease is lost."""
+        return self.store.renew(token, seconds)
+
+    def note(self, token: UUID, intent: Any) -> int:
+        """Write down what the delivery is about to do, before it does it. Zero: the lease is lost."""
+        return self.store.note(token, intent)
+
+    def finish(self, token: UUID, outcomes: Mapping[UUID, Outcome]) -> dict[UUID, State]:
+        """Report outcomes; the new state of the entries that this call changed."""
+        return self.store.finish(token, outcomes)
+
+    def finish_all(self, token: UUID) -> dict[UUID, State]:
+        """Everything held under the lease is delivered."""
+        return self.store.finish_all(token)
+
+    def release(self, token: UUID) -> int:
+        """Give everything held under the lease back, nothing spent."""
+        return self.store.release(token)
+
+    def explain(self, entry_id: UUID | str) -> Explanation:
+        """One sentence why the entry has not been delivered and until when. Raises EntryNotFound."""
+        return explain(self.store.standing(check_token(entry_id)))
+
+    def _adapter(self, connection: Any) -> Any:
+        adapter = adapter_for(connection)
+        if adapter.dialect != self._dialect:
+            raise UnsupportedConnection(
+                "connection", f"is a {adapter.dialect} connection", f"a connection to the {self._dialect} database of this outbox"
+            )
+        return adapter
+
+    @property
+    def _putting(self) -> Any:
+        """The put statements of this outbox's database; its package is loaded already."""
+        if self._dialect == "postgresql":
+            from carrick.outbox.postgres import putting
+
+            return putting
+        from carrick.outbox.sqlite import putting as sqlite_putting
+
+        return sqlite_putting
+
+
+def default_owner() -> str:
+    """Who claims when nobody says: this host and process."""
+    return f"{socket.gethostname()}-{os.getpid()}"
+
+
+def _member(kind: Any, field: str, value: Any) -> Any:
+    from carrick.errors import InvalidInput
+
+    try:
+        return kind(value)
+    except ValueError:
+        raise InvalidInput(field, f"{value!r:.80} is unknown", ", ".join(kind)) from None

@@ -1,0 +1,62 @@
+"""Low-water marks: where this process's last claims of a channel left off, per tenant.
+
+A transaction held open anywhere in the database keeps dead rows at the old end of the index; starting above them keeps
+claims fast. A mark is only a hint: an entry that appears below it (a slow producer's commit, an entry that another
+process gave back) is found by the next full look, at the latest a second later or as soon as less than a full batch is found.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from carrick.entry import Entry
+
+FULL_LOOK_EVERY_SECONDS = 1.0
+MOST_TENANTS = 64
+
+
+class Mark(NamedTuple):
+    """The last entry claimed of one tenant."""
+
+    tenant: str
+    rank: datetime
+    seq: int
+
+
+class Marks:
+    """The marks of all channels that this process claims from."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._marks: dict[str, dict[str, Mark]] = {}
+        self._looked_at: dict[str, float] = {}
+
+    def of(self, channel: str) -> list[Mark]:
+        """The marks to start from, by tenant; empty when a full look is due."""
+        with self._lock:
+            if time.monotonic() - self._looked_at.get(channel, -1.0) >= FULL_LOOK_EVERY_SECONDS:
+                self._marks.pop(channel, None)
+                self._looked_at[channel] = time.monotonic()
+            return sorted(self._marks.get(channel, {}).values())
+
+    def advance(self, channel: str, claimed: Sequence[tuple[Entry, datetime]], *, full: bool) -> None:
+        """Remember where a claim left off, given its entries with their due times; a short batch forgets the channel."""
+        with self._lock:
+            if not full:
+                self._marks.pop(channel, None)
+                return
+            marks = self._marks.setdefault(channel, {})
+            for entry, due in claimed:
+                mark = Mark(entry.tenant_id, due - timedelta(minutes=10 * entry.priority), entry.seq)
+                marks[entry.tenant_id] = max(mark, marks.get(entry.tenant_id, mark))
+            if len(marks) > MOST_TENANTS:
+                del self._marks[channel]
+
+    def forget(self) -> None:
+        """Entries were given back: look everywhere again."""
+        with self._lock:
+            self._marks.clear()

@@ -1,0 +1,5 @@
+-- Takes due entries. The known tenants and marks are hints where an earlier scan left off; see 0003_claim.sql.
+select *
+  from carrick._claim(%(channel)s::text, %(owner)s::text, %(max_rows)s::int, %(max_bytes)s::int, %(lease_seconds)s::int,
+                      %(tenant)s::text, %(token)s::uuid, %(known)s::text[], %(mark_ranks)s::timestamptz[],
+                      %(mark_seqs)s::bigint[])

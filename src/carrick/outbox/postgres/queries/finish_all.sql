@@ -1,0 +1,2 @@
+-- Everything under the lease is delivered; fenced by its token.
+select id from carrick.finish_all(%(token)s::uuid)

@@ -1,0 +1,2 @@
+-- The one clock.
+select carrick.clock()

@@ -1,0 +1,2 @@
+-- Opens a gate.
+select carrick.open_gate(%(channel)s::text, %(scope)s::text)
