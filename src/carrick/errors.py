@@ -12,6 +12,8 @@ CarrickError
 ├── BacklogFull                  a bounded channel is full
 ├── EntryNotFound
 ├── ChannelConflict              a channel is declared again with another mode while entries wait
+├── SettingsError                a variable of the environment or of .env is not acceptable
+├── MissingExtra                 an optional part of Carrick is not installed
 └── StoreError                   the database cannot do it now
     ├── SchemaMissing
     ├── SchemaTooNew
@@ -105,6 +107,17 @@ class EntryNotFound(CarrickError):
 
 class ChannelConflict(CarrickError):
     """Drain the channel before changing its mode, or declare a channel with another name."""
+
+
+class SettingsError(CarrickError):
+    """Correct the named variable, in the environment or in `.env`; nothing was started."""
+
+
+class MissingExtra(CarrickError):
+    """Install the named extra of Carrick in the same environment."""
+
+    def __init__(self, extra: str, needed_for: str) -> None:
+        super().__init__(f"{needed_for} needs an optional part of Carrick; run: pip install 'carrick[{extra}]'")
 
 
 class StoreError(CarrickError):

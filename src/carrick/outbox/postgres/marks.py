@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -43,16 +43,15 @@ class Marks:
                 self._looked_at[channel] = time.monotonic()
             return sorted(self._marks.get(channel, {}).values())
 
-    def advance(self, channel: str, claimed: Sequence[tuple[Entry, datetime]], *, full: bool) -> None:
-        """Remember where a claim left off, given its entries with their due times; a short batch forgets the channel."""
+    def advance(self, channel: str, last: Mapping[str, tuple[datetime, Entry]], *, full: bool) -> None:
+        """Remember where a claim left off, given each tenant's last entry with its due time; a short batch forgets."""
         with self._lock:
             if not full:
                 self._marks.pop(channel, None)
                 return
             marks = self._marks.setdefault(channel, {})
-            for entry, due in claimed:
-                mark = Mark(entry.tenant_id, due - timedelta(minutes=10 * entry.priority), entry.seq)
-                marks[entry.tenant_id] = max(mark, marks.get(entry.tenant_id, mark))
+            for tenant, (due, entry) in last.items():
+                marks[tenant] = Mark(tenant, due - timedelta(minutes=10 * entry.priority), entry.seq)
             if len(marks) > MOST_TENANTS:
                 del self._marks[channel]
 

@@ -21,6 +21,8 @@ from carrick.outbox.postgres.putting import PACKAGE, put_many_steps, put_steps
 from carrick.outbox.statement import query
 
 ENTRY_FIELDS = len(Entry.__struct_fields__)
+TENANT = Entry.__struct_fields__.index("tenant_id")
+DUE, EXPIRES = ENTRY_FIELDS, ENTRY_FIELDS + 1  # columns of claim.sql behind the entry's own
 DELIVERED = frozenset({OutcomeKind.DELIVERED, OutcomeKind.DUPLICATE})
 
 
@@ -82,10 +84,10 @@ class PostgresStore:
         rows = self._claim(wanted, marks)
         if marks and not rows:
             rows = self._claim(wanted, [])
-        entries = tuple(Entry(*row[:ENTRY_FIELDS]) for row in rows)
-        full = len(rows) >= (max_rows or 100)
-        self._marks.advance(channel, [(entry, row[-1]) for entry, row in zip(entries, rows, strict=True)], full=full)
-        expires = rows[0][ENTRY_FIELDS + 1] if rows else None
+        entries = tuple([Entry(*row[:ENTRY_FIELDS]) for row in rows])
+        last = {row[TENANT]: (row[DUE], entry) for entry, row in zip(entries, rows, strict=True)}
+        self._marks.advance(channel, last, full=max_rows is not None and len(rows) >= max_rows)
+        expires = rows[0][EXPIRES] if rows else None
         return Batch(channel=channel, token=wanted["token"], lease_expires_at=expires, entries=entries)
 
     def _claim(self, wanted: Mapping[str, Any], marks: Sequence[Mark]) -> list[tuple[Any, ...]]:

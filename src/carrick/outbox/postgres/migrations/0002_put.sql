@@ -127,16 +127,19 @@ begin
     return 'full';
   end if;
   for v in
-    select w.seq, w.id, w.size, w.priority
+    select w.seq, w.size, w.priority
       from unnest(carrick._lanes(c.name, '', 2147483647, null)) as lane(tenant)
      cross join lateral (
        select x.* from carrick.work x where x.channel = c.name and x.tenant_id = lane.tenant
-        order by x.rank desc, x.seq desc limit 1000 for update skip locked) w
+        order by x.rank desc, x.seq desc limit 1000) w
      order by w.rank desc, w.seq desc
   loop
     exit when v_over <= 0 or v.priority > p_priority;
-    perform carrick._end_waiting(v.seq, 'evicted');
-    v_over := v_over - v.size;
+    perform from carrick.work x where x.seq = v.seq for update skip locked;
+    if found then -- a claimer may be at it: then it stays
+      perform carrick._end_waiting(v.seq, 'evicted');
+      v_over := v_over - v.size;
+    end if;
   end loop;
   if v_over > 0 then
     return 'evicted';
@@ -363,7 +366,7 @@ create function carrick._put_many(
 declare
   p record;
   v_problem text;
-  v_at int;
+  v_problem_at int;
   v_ids uuid[] := '{}';
   v_created boolean[] := '{}';
   v_states text[] := '{}';
@@ -376,6 +379,7 @@ begin
         p_max_wait_seconds[v_at], p_traceparent[v_at], null, null);
       if p.problem is not null then
         v_problem := p.problem;
+        v_problem_at := v_at - 1;
         raise exception using errcode = 'CK000';
       end if;
       v_ids := v_ids || p.id;
@@ -383,7 +387,7 @@ begin
       v_states := v_states || p.state;
     end loop;
   exception when sqlstate 'CK000' then
-    return query select null::uuid, null::boolean, null::text, v_problem, v_at - 1;
+    return query select null::uuid, null::boolean, null::text, v_problem, v_problem_at;
     return;
   end;
   return query select u.*, null::text, null::int from unnest(v_ids, v_created, v_states) as u;

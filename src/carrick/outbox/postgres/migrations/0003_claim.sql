@@ -6,12 +6,12 @@
 -- `p_known` (sorted) are tenants the caller knows of: they are listed unseen, only the gaps between them are searched.
 create function carrick._lanes(p_channel text, p_after text, p_max int, p_known text[]) returns text[]
   language plpgsql stable
-  set enable_seqscan = off set enable_bitmapscan = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_lanes text[] := '{}';
-  v_at text := p_after;
-  v_found text;
-  v_known text;
+  v_at text collate "C" := p_after;
+  v_found text collate "C";
+  v_known text collate "C";
   v_wrapped boolean := false;
 begin
   if v_at = '' then -- the empty tenant comes first of all
@@ -21,7 +21,7 @@ begin
     end if;
   end if;
   while cardinality(v_lanes) < p_max loop
-    v_known := (select min(k) from unnest(p_known) k where k > v_at);
+    v_known := (select min(k collate "C") from unnest(p_known) k where k collate "C" > v_at);
     if v_known is null then
       select w.tenant_id into v_found from carrick.work w
        where w.channel = p_channel and w.tenant_id > v_at order by w.tenant_id limit 1;
@@ -30,7 +30,7 @@ begin
        where w.channel = p_channel and w.tenant_id > v_at and w.tenant_id < v_known order by w.tenant_id limit 1;
       v_found := coalesce(v_found, v_known);
     end if;
-    if v_found is null or (v_wrapped and p_after <> '' and v_found > p_after) then
+    if v_found is null or (v_wrapped and p_after <> '' and v_found > p_after collate "C") then
       exit when v_wrapped;
       v_wrapped := true;
       v_at := '';
@@ -51,7 +51,7 @@ create function carrick._pick_stream(
   p_channel text, p_lanes text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_now timestamptz,
   p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint) returns bigint[]
   language plpgsql
-  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   v_picked bigint[] := '{}';
   v_more bigint[];
@@ -60,7 +60,8 @@ begin
   for pass in 1..2 loop -- the second pass gives what some tenants left over to the others
     select array_agg(x.seq order by x.place, x.lane) into v_more
       from (
-        select w.seq, lane.n as lane, w.place, sum(w.size) over (order by w.place, lane.n) as upto
+        select w.seq, lane.n as lane, w.place, row_number() over (order by w.place, lane.n) as n,
+               sum(w.size) over (order by w.place, lane.n) as upto
           from unnest(p_lanes, p_mark_ranks, p_mark_seqs) with ordinality as lane(tenant, mark_rank, mark_seq, n)
          cross join lateral (
            select y.seq, y.size, row_number() over (order by y.rank, y.seq) as place
@@ -75,7 +76,7 @@ begin
                 limit v_share
                 for update skip locked) y) w
         ) x
-     where (x.upto <= p_bytes or (v_picked = '{}' and x.place = 1 and x.lane = 1));
+     where x.upto <= p_bytes or (x.n = 1 and v_picked = '{}');
     exit when v_more is null;
     v_picked := v_picked || v_more;
     exit when cardinality(p_lanes) = 1 or cardinality(v_picked) >= p_rows;
@@ -92,7 +93,7 @@ create function carrick._pick_ordered(
   p_channel text, p_lanes text[], p_now timestamptz, p_horizon timestamptz, p_held_principals text[],
   p_rows int, p_bytes bigint) returns bigint[]
   language plpgsql
-  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   v_share int := greatest(1, ceil(p_rows::numeric / greatest(1, cardinality(p_lanes))));
   v_heads bigint[];
@@ -154,7 +155,7 @@ create function carrick._pick_coalesce(
   p_channel text, p_tenant text, p_now timestamptz, p_horizon timestamptz, p_held_principals text[],
   p_units int, p_bytes bigint) returns bigint[]
   language plpgsql
-  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   v_picked bigint[];
 begin
@@ -193,7 +194,7 @@ end $$;
 create function carrick._due_group(
   w carrick.work, p_now timestamptz, p_held_principals text[], out due boolean, out size bigint, out seqs bigint[])
   language plpgsql stable
-  set enable_seqscan = off set enable_bitmapscan = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
   if w.group_key is null then
     due := true;
@@ -202,12 +203,13 @@ begin
     return;
   end if;
   if exists (select from carrick.hold h
-              where h.channel = w.channel and h.tenant_id = w.tenant_id and h.group_key = w.group_key) then
+              where h.channel = w.channel and h.tenant_id = w.tenant_id and h.group_key = w.group_key)
+     or exists (select from carrick.work e
+                 where e.channel = w.channel and e.tenant_id = w.tenant_id and e.group_key = w.group_key and e.special) then
     due := false;
     return;
   end if;
-  select not bool_or(e.special)
-         and not bool_or(e.troubled and e.due > p_now)
+  select not bool_or(e.troubled and e.due > p_now)
          and (bool_or(not e.delayed and e.due <= p_now) or max(e.due) <= p_now or coalesce(min(e.max_wait_at) <= p_now, false)),
          sum(e.size), array_agg(e.seq order by e.seq)
     into due, size, seqs
@@ -219,7 +221,7 @@ end $$;
 -- Locks the picked rows; a group of which somebody else has a row goes as a whole: that one is claiming it.
 create function carrick._lock_groups(p_picked bigint[]) returns bigint[]
   language plpgsql
-  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   v_locked bigint[];
 begin
@@ -244,7 +246,7 @@ create function carrick._pick_special(
   c carrick.channel, p_tenant text, p_now timestamptz, p_held_tenants text[], p_held_principals text[], p_rows int)
   returns bigint[]
   language plpgsql
-  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   s record;
   v_picked bigint[] := '{}';
@@ -299,7 +301,7 @@ end $$;
 -- Keeps other leases off the groups of the picked entries (G4); entries whose group another lease got first drop out.
 create function carrick._hold_groups(p_channel text, p_batch uuid, p_picked bigint[]) returns bigint[]
   language plpgsql
-  set enable_seqscan = off set enable_bitmapscan = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_wanted int;
   v_got int;
@@ -328,7 +330,8 @@ end $$;
 create function carrick._pick(
   c carrick.channel, p_tenant text, p_now timestamptz, p_rows int, p_bytes bigint,
   p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[]) returns bigint[]
-  language plpgsql as $$
+  language plpgsql
+  set plan_cache_mode = force_generic_plan as $$
 declare
   v_held_tenants text[] := array(select substr(g.scope, 8) from carrick.gate g
                                   where g.channel = c.name and g.scope like 'tenant:%' and g.closed_until > p_now);
@@ -393,7 +396,8 @@ end $$;
 create function carrick._pick_lanes(
   c carrick.channel, p_lanes text[], p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_now timestamptz,
   p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint) returns bigint[]
-  language plpgsql as $$
+  language plpgsql
+  set plan_cache_mode = force_generic_plan as $$
 begin
   if p_lanes = '{}' then
     return '{}';
@@ -417,7 +421,7 @@ create function carrick._pick_oldest(
   c carrick.channel, p_now timestamptz, p_horizon timestamptz, p_held_tenants text[], p_held_principals text[],
   p_rows int, p_bytes bigint) returns bigint[]
   language plpgsql
-  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   v_lanes text[] := array(select l from unnest(carrick._lanes(c.name, '', 2147483647, null)) l
                            where l <> all (p_held_tenants));
@@ -455,7 +459,7 @@ create function carrick._claim(
   p_channel text, p_owner text, p_max_rows int, p_max_bytes int, p_lease_seconds int, p_tenant text, p_token uuid,
   p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[]) returns setof carrick.claimed_entry
   language plpgsql
-  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   c carrick.channel := carrick._channel(p_channel);
   v_now timestamptz := carrick.clock();

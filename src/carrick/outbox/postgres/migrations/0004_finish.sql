@@ -59,7 +59,7 @@ end $$;
 
 create function carrick.finish(token uuid, outcomes jsonb) returns table (id uuid, state text)
   language plpgsql
-  set enable_seqscan = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   v_token alias for token;
   v_outcomes alias for outcomes;
@@ -164,7 +164,7 @@ $$;
 
 create function carrick.finish_all(token uuid) returns table (id uuid, state text)
   language plpgsql
-  set enable_seqscan = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   v_token alias for token;
   l carrick.lease;
@@ -200,7 +200,7 @@ $$;
 -- half as large; one that was alone counts a crash, and dies of the fifth.
 create function carrick._return_expired(p_channel text, p_before timestamptz) returns int
   language plpgsql
-  set enable_seqscan = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   c carrick.channel := carrick._channel(p_channel);
   v_now timestamptz := carrick.clock();

@@ -1,0 +1,160 @@
+"""`carrick demo`: the engine at work in the terminal, with live figures."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+from cyclopts import Parameter, validators
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from carrick import wiring
+from carrick.ops.simulation import CHANNELS, Balance, Simulation
+
+REFRESHES_PER_SECOND = 4
+RATE_SAMPLES = 3 * REFRESHES_PER_SECOND
+
+
+def demo(
+    *,
+    seconds: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=86_400))] = None,
+    database: str | None = None,
+) -> int:
+    """Show the engine at work: three channels, four tenants, an unreliable destination, workers that die.
+
+    Needs no server, account or configuration. Ctrl-C stops it; then it checks that nothing was lost.
+
+    Parameters
+    ----------
+    seconds
+        Stop after that many seconds.
+    database
+        Use this database (sqlite:///FILE or postgresql://…) instead of a temporary file, and leave the entries there.
+    """
+    with _asked_to_stop() as stopping, _database(database) as url:
+        wiring.migrate(url)
+        with wiring.open_outbox(url) as outbox:
+            simulation = Simulation(outbox, stopping)
+            with simulation.running():
+                _show(simulation, stopping, seconds)
+            return _summarise(simulation.balance())
+
+
+@contextmanager
+def _asked_to_stop() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set; the former handlers come back afterwards."""
+    stopping = threading.Event()
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        stopping.set()
+
+    former = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopping
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _database(given: str | None) -> Iterator[str]:
+    """The URL that was given, or that of a file which goes away afterwards."""
+    if given is not None:
+        yield given
+        return
+    with tempfile.TemporaryDirectory(prefix="carrick-demo-") as folder:
+        yield f"sqlite:///{Path(folder) / 'demo.db'}"
+
+
+def _show(simulation: Simulation, stopping: threading.Event, seconds: float | None) -> None:
+    deadline = time.monotonic() + seconds if seconds is not None else None
+    console = Console()
+    if sys.stdout.isatty() and not console.is_dumb_terminal:
+        _show_live(console, simulation, stopping, deadline)
+    else:
+        _show_lines(simulation, stopping, deadline)
+
+
+def _show_live(console: Console, simulation: Simulation, stopping: threading.Event, deadline: float | None) -> None:
+    rates = Rates()
+    with Live(_view(simulation, rates), console=console, auto_refresh=False, transient=True) as live:
+        while not _over(stopping, deadline, 1 / REFRESHES_PER_SECOND):
+            live.update(_view(simulation, rates), refresh=True)
+
+
+def _show_lines(simulation: Simulation, stopping: threading.Event, deadline: float | None) -> None:
+    """One plain line per second, for a pipe or a log."""
+    started = time.monotonic()
+    while not _over(stopping, deadline, 1.0):
+        now = simulation.balance()
+        latest = simulation.events()[-1:]
+        figures = f"{time.monotonic() - started:.0f}s put {now.put} delivered {now.delivered} dead {now.dead}"
+        _print(" | ".join([f"{figures} waiting {now.waiting}", *latest]))
+
+
+def _over(stopping: threading.Event, deadline: float | None, wait: float) -> bool:
+    """Wait a little; whether it is time to stop."""
+    left = wait if deadline is None else min(wait, deadline - time.monotonic())
+    return left <= 0 or stopping.wait(left)
+
+
+def _view(simulation: Simulation, rates: Rates) -> Group:
+    delivered = simulation.delivered()
+    per_second = rates.after(delivered)
+    table = Table(title="Carrick at work (Ctrl-C stops)", title_justify="left")
+    table.add_column("channel")
+    table.add_column("mode")
+    for heading in ("pending", "held", "claimed", "delivered", "dead", "per second", "oldest"):
+        table.add_column(heading, justify="right", min_width=7)
+    for stats in simulation.stats():
+        age = stats.oldest_pending_age_seconds
+        table.add_row(
+            stats.channel,
+            CHANNELS[stats.channel].value,
+            *map(str, (stats.pending_count, stats.held_count, stats.claimed_count)),
+            *map(str, (delivered[stats.channel], stats.dead_count)),
+            f"{per_second[stats.channel]:.0f}",
+            "-" if age is None else f"{age:.1f} s",
+        )
+    return Group(table, *(Text(event, style="dim", overflow="ellipsis", no_wrap=True) for event in simulation.events()))
+
+
+class Rates:
+    """How many entries per second, over the last few seconds."""
+
+    def __init__(self) -> None:
+        self._samples: deque[tuple[float, dict[str, int]]] = deque(maxlen=RATE_SAMPLES)
+
+    def after(self, counts: dict[str, int]) -> dict[str, float]:
+        """The rates now that the counts are these."""
+        now = time.monotonic()
+        self._samples.append((now, counts))
+        then, before = self._samples[0]
+        elapsed = now - then
+        return {name: (count - before[name]) / elapsed if elapsed else 0.0 for name, count in counts.items()}
+
+
+def _summarise(balance: Balance) -> int:
+    sums = f"put {balance.put} = delivered {balance.delivered} + dead {balance.dead} + waiting {balance.waiting}"
+    if balance.adds_up:
+        _print(f"{sums}: it adds up, nothing was lost")
+        return 0
+    _print(f"{sums}: it does NOT add up (does another demo use the same database?)")
+    return 1
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

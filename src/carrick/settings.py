@@ -1,0 +1,177 @@
+"""Frozen settings, read and validated once, from the environment and a `.env` file; the environment wins.
+
+A wrong value raises SettingsError: one line with the variable, the value (secrets masked) and what is accepted.
+A variable that is set to nothing counts as not set.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote
+
+import msgspec
+
+from carrick.errors import SettingsError
+
+DEFAULT_DATABASE_URL = "sqlite:///carrick.db"
+DATABASE_URLS_ACCEPTED = "sqlite:///FILE (four slashes for an absolute path), postgresql://… or postgres://…"
+
+PASSWORD = re.compile(r"(?P<before>://[^/?#@]*?:)[^/?#]*(?=@)|(?P<option>[?&](?:ssl)?password=)[^&#]*", re.IGNORECASE)
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+class DatabaseUrl(msgspec.Struct, frozen=True):
+    """A database that Carrick can use. `target` is a file for SQLite and the whole URL for PostgreSQL."""
+
+    backend: Literal["sqlite", "postgres"]
+    target: str
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is set from outside. `outbox_…` are the defaults of channels that do not say otherwise."""
+
+    database_url: str = DEFAULT_DATABASE_URL
+    instance_id: str
+    outbox_batch_size: int = 100
+    outbox_batch_bytes: int = 1024 * 1024
+    outbox_lease_seconds: int = 120
+    outbox_max_attempts: int = 10
+    outbox_backoff_cap_seconds: float = 300.0
+    outbox_retention_days: float = 7.0
+    outbox_dead_retention_days: float = 30.0
+
+    def channel_defaults(self) -> dict[str, int | float]:
+        """The options of a channel that these settings stand for, by the channel's own names."""
+        return {
+            "batch_rows": self.outbox_batch_size,
+            "batch_bytes": self.outbox_batch_bytes,
+            "lease_seconds": self.outbox_lease_seconds,
+            "max_attempts": self.outbox_max_attempts,
+            "backoff_cap_seconds": self.outbox_backoff_cap_seconds,
+            "retention_days": self.outbox_retention_days,
+            "dead_retention_days": self.outbox_dead_retention_days,
+        }
+
+
+def read_settings(environ: Mapping[str, str] | None = None, env_file: Path | None = None) -> Settings:
+    """Read the environment and `.env` in the working directory, or what is given instead. Raises SettingsError."""
+    file = Path(".env") if env_file is None else env_file
+    values = {**read_env_file(file), **(os.environ if environ is None else environ)}
+    database_url = values.get("DATABASE_URL") or DEFAULT_DATABASE_URL
+    parse_database_url(database_url)
+    return Settings(
+        database_url=database_url,
+        instance_id=_instance_id(values),
+        outbox_batch_size=_whole(values, "OUTBOX_BATCH_SIZE", 100, 1, 10_000),
+        outbox_batch_bytes=_whole(values, "OUTBOX_BATCH_BYTES", 1024 * 1024, 1, 1024**3),
+        outbox_lease_seconds=_whole(values, "OUTBOX_LEASE_SECONDS", 120, 1, 86_400),
+        outbox_max_attempts=_whole(values, "OUTBOX_MAX_ATTEMPTS", 10, 1, 1_000),
+        outbox_backoff_cap_seconds=_number(values, "OUTBOX_BACKOFF_CAP_SECONDS", 300.0, 1, 31 * 86_400),
+        outbox_retention_days=_number(values, "OUTBOX_RETENTION_DAYS", 7.0, 0, 36_500),
+        outbox_dead_retention_days=_number(values, "OUTBOX_DEAD_RETENTION_DAYS", 30.0, 0, 36_500),
+    )
+
+
+def parse_database_url(url: str) -> DatabaseUrl:
+    """Tell which database a URL names. Raises SettingsError for anything but a SQLite file or PostgreSQL."""
+    scheme, separator, rest = url.partition("://")
+    if separator and scheme in ("postgresql", "postgres"):
+        return DatabaseUrl("postgres", url)
+    if separator and scheme == "sqlite" and rest.startswith("/"):
+        path = unquote(rest[1:])
+        if "?" not in rest and "\x00" not in path and path.strip("/") not in ("", ":memory:"):
+            return DatabaseUrl("sqlite", path)
+    raise refused("DATABASE_URL", mask_url(url), DATABASE_URLS_ACCEPTED)
+
+
+def mask_url(url: str) -> str:
+    """The URL with every password in it replaced, fit for a log or an error."""
+    return PASSWORD.sub(lambda found: f"{found['before'] or found['option']}***", url)
+
+
+def refused(variable: str, shown: str, accepted: str) -> SettingsError:
+    """The one line about a wrong value; `shown` is already masked."""
+    return SettingsError(f"{variable}={shown[:200]!r} is not acceptable; accepted: {accepted}")
+
+
+def read_env_file(path: Path) -> dict[str, str]:
+    """KEY=VALUE lines with comments, quotes and an optional `export`; no file is an empty one. Raises SettingsError."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from None
+    values: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            values.update(parse_env_line(line))
+        except ValueError as error:
+            raise SettingsError(f"{path}, line {number}: {error}; accepted: KEY=VALUE") from None
+    return values
+
+
+def parse_env_line(line: str) -> dict[str, str]:
+    """One line as a mapping with one item, none for a blank line or a comment. Raises ValueError, showing no value."""
+    text = line.strip()
+    if not text or text.startswith("#"):
+        return {}
+    name, equals, value = text.partition("=")
+    name = re.sub(r"^export\s+", "", name.strip())
+    if not equals or not NAME.fullmatch(name):
+        raise ValueError("not a KEY=VALUE line")
+    value = value.strip()
+    if value[:1] in ("'", '"'):
+        return {name: _quoted(value)}
+    return {name: re.sub(r"(^|\s)#.*$", "", value).rstrip()}
+
+
+def _quoted(value: str) -> str:
+    """What stands between quotes; backslashes mean something in double quotes only."""
+    inner = r'"(?P<text>(?:[^"\\]|\\.)*)"' if value[0] == '"' else r"'(?P<text>[^']*)'"
+    found = re.fullmatch(inner + r"\s*(?:#.*)?", value)
+    if found is None:
+        raise ValueError("the quotes do not end, or something follows them")
+    if value[0] == "'":
+        return found["text"]
+    return re.sub(r"\\(.)", lambda escape: ESCAPES.get(escape[1], escape[1]), found["text"])
+
+
+def _instance_id(values: Mapping[str, str]) -> str:
+    """INSTANCE_ID, else HOSTNAME, else a generated one; it names the owner of claims."""
+    for variable in ("INSTANCE_ID", "HOSTNAME"):
+        value = values.get(variable, "")
+        if value:
+            if len(value) > 200 or not value.isprintable():
+                raise refused(variable, value, "1 to 200 printable characters")
+            return value
+    return f"carrick-{uuid.uuid4().hex[:12]}"
+
+
+def _whole(values: Mapping[str, str], variable: str, default: int, low: int, high: int) -> int:
+    text = values.get(variable, "").strip()
+    if not text:
+        return default
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text) or not low <= int(text) <= high:
+        raise refused(variable, text, f"a whole number from {low} to {high}")
+    return int(text)
+
+
+def _number(values: Mapping[str, str], variable: str, default: float, low: float, high: float) -> float:
+    text = values.get(variable, "").strip()
+    if not text:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not low <= value <= high:  # also refuses NaN
+        raise refused(variable, text, f"a number from {low} to {high}")
+    return value

@@ -1,0 +1,54 @@
+"""The contract of a store: every guarantee of the engine as tests that any implementation can run.
+
+Subclass it where your tests are, and give it two fixtures:
+
+    class TestMyStore(StoreContract):
+        @pytest.fixture
+        def store(self): ...   # a Store on a fresh database with the schema and no channels
+        @pytest.fixture
+        def clock(self): ...   # a carrick.testing.Clock that shifts that database's clock
+
+G1 atomic: PutContract, CallerContract. G2 not lost: PruneContract, OutcomeContract. G3 fenced: LeaseContract.
+G4, G5 groups: OrderedContract, CoalesceContract. G6 once put: KeyContract. G7 outages are free: GateContract.
+G8 fair: FairnessContract, PriorityContract. G9 one clock: ClaimContract. G10 explained: StandingContract.
+"""
+
+from __future__ import annotations
+
+from carrick.testing.contract.backlog import BacklogContract
+from carrick.testing.contract.claim import ClaimContract, PriorityContract, UnfairContract
+from carrick.testing.contract.coalesce import CoalesceContract, DebounceContract
+from carrick.testing.contract.expiry import ExpiryContract
+from carrick.testing.contract.fairness import FairnessContract
+from carrick.testing.contract.gate import GateContract
+from carrick.testing.contract.keys import KeyContract
+from carrick.testing.contract.lease import LeaseContract
+from carrick.testing.contract.ordered import OrderedContract
+from carrick.testing.contract.outcome import OutcomeContract
+from carrick.testing.contract.put import DeclareContract, PutContract
+from carrick.testing.contract.standing import StandingContract
+from carrick.testing.contract.upkeep import PruneContract, RedriveContract, StatsContract
+
+
+class StoreContract(
+    PutContract,
+    DeclareContract,
+    KeyContract,
+    BacklogContract,
+    ClaimContract,
+    PriorityContract,
+    UnfairContract,
+    FairnessContract,
+    OrderedContract,
+    CoalesceContract,
+    DebounceContract,
+    LeaseContract,
+    OutcomeContract,
+    ExpiryContract,
+    GateContract,
+    RedriveContract,
+    PruneContract,
+    StatsContract,
+    StandingContract,
+):
+    """All rules of a store together."""
