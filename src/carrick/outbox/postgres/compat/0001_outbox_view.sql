@@ -20,9 +20,10 @@ end $$;
 
 select carrick._compat_reserve('outbox');
 
--- Where each entry is. Three bare members, so that both a filter on the state and a join by seq reach their indexes.
+-- Where each entry is. Bare members, so that a join by seq reaches their keys; the channel is hidden from the planner,
+-- which would rather walk a whole channel when its figures say that it is empty.
 create view carrick._compat_place as
-select w.seq, w.id, w.channel, 'pending'::text as state, w.due, null::text as owner, null::uuid as token,
+select w.seq, w.id, w.channel || '' as channel, 'pending'::text as state, w.due, null::text as owner, null::uuid as token,
        null::timestamptz as claimed_at, null::timestamptz as expires_at, null::timestamptz as ended_at,
        null::int as attempt_count, null::text as last_error_code, null::text as last_error_message,
        null::text as dlq_reason
@@ -31,7 +32,7 @@ union all
 select h.seq, h.id, l.channel, 'claimed', h.due, l.owner, l.token, l.claimed_at, l.expires_at, null, null, null, null, null
   from carrick.lease l cross join lateral unnest(l.seqs, l.ids, l.dues) as h(seq, id, due)
 union all
-select e.seq, e.id, e.channel, e.state, null, null, null, null, null, e.ended_at, e.attempt_count, e.last_error_code,
+select e.seq, e.id, e.channel || '', e.state, null, null, null, null, null, e.ended_at, e.attempt_count, e.last_error_code,
        e.last_error_message, e.dlq_reason
   from carrick.ended e;
 
@@ -201,14 +202,26 @@ create function carrick._compat_finish(p_token uuid, p_id uuid, p_outcome text, 
    where f.id = p_id
 $$;
 
--- A waiting entry is delivered without a worker: taken and finished in one go.
-create function carrick._compat_deliver(c carrick.channel, p_id uuid) returns boolean
-  language plpgsql as $$
+-- A waiting entry is delivered without a worker. False when it just moved on.
+create function carrick._compat_deliver(p_seq bigint) returns boolean
+  language plpgsql
+  set enable_seqscan = off as $$
 declare
-  v_token uuid := gen_random_uuid();
+  w carrick.work;
+  t carrick.trouble;
 begin
-  return carrick._compat_take(c, p_id, v_token, v_token::text, null, null)
-     and carrick._compat_finish(v_token, p_id, 'delivered', null, null) = 'delivered';
+  delete from carrick.work x where x.seq = p_seq returning x.* into w;
+  if not found then
+    return false;
+  end if;
+  delete from carrick.trouble x where x.seq = p_seq returning x.* into t;
+  insert into carrick.ended (seq, id, channel, state, ended_at, attempt_count, crash_count, last_error_code, last_error_message)
+  values (w.seq, w.id, w.channel, 'delivered', carrick.clock(), coalesce(t.attempt_count, 0) + 1, coalesce(t.crash_count, 0),
+          t.last_error_code, t.last_error_message);
+  if exists (select from carrick.channel c where c.name = w.channel and c.max_backlog_bytes is not null) then
+    perform carrick._count_backlog(w.channel, -w.size);
+  end if;
+  return true;
 end $$;
 
 create function carrick._compat_due(p_seq bigint, p_due timestamptz) returns void
@@ -275,7 +288,7 @@ comment on view public.outbox is 'Channel outbox of Carrick, for SQL written aga
 create function carrick._compat_outbox_insert() returns trigger
   language plpgsql as $$
 declare
-  c carrick.channel := carrick._channel('outbox');
+  c carrick.channel := carrick._channel('outbox'::text);
   p record;
   v_seq bigint;
 begin
@@ -295,7 +308,7 @@ begin
   if p.state = 'pending' then
     perform carrick._compat_history(v_seq, 'attempts', new.attempts, null, null, null);
     if new.delivered_at is not null then
-      perform carrick._compat_deliver(c, p.id);
+      perform carrick._compat_deliver(v_seq);
       update carrick.ended e set ended_at = new.delivered_at, attempt_count = coalesce(new.attempts, e.attempt_count)
        where e.seq = v_seq;
     elsif new.processing_token is not null then
@@ -308,7 +321,8 @@ end $$;
 
 -- The row as it now stands; as given when it is no longer in the view because it became dead.
 create function carrick._compat_outbox_row(p_row public.outbox) returns public.outbox
-  language plpgsql stable as $$
+  language plpgsql stable
+  set enable_seqscan = off as $$
 declare
   v_row public.outbox;
 begin
@@ -325,7 +339,7 @@ $$;
 create function carrick._compat_outbox_update() returns trigger
   language plpgsql as $$
 declare
-  c carrick.channel := carrick._channel('outbox');
+  c carrick.channel := carrick._channel('outbox'::text);
   v_changed text[] := carrick._compat_changed(row_to_json(old), row_to_json(new));
   v_from text := carrick._compat_outbox_state(old);
   v_to text := carrick._compat_outbox_state(new);
@@ -356,7 +370,7 @@ begin
         update carrick.record r set created_at = new.created_at where r.id = old.id;
         perform carrick._compat_due(at.seq, least(new.created_at, carrick.clock()));
       when 'pending delivered' then
-        v_done := carrick._compat_deliver(c, old.id);
+        v_done := carrick._compat_deliver(at.seq);
       when 'claimed claimed' then
         perform carrick._compat_age(at.batch_id, at.seq, at.claimed_at, new.lease_expires_at);
       when 'claimed pending' then

@@ -180,7 +180,7 @@ create table carrick.gate (
 
 create table carrick.turn (
   channel   text collate "C" primary key,
-  tenant_id text collate "C" not null
+  tenant_id text collate "C"
 );
 comment on table carrick.turn is 'The tenant served last, where a claim cannot serve all that wait.';
 

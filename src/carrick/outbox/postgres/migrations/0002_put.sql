@@ -69,7 +69,7 @@ begin
                      + coalesce((select sum(l.bytes) from carrick.lease l where l.channel = v_name), 0))
     on conflict do nothing;
   end if;
-  insert into carrick.turn (channel, tenant_id) values (v_name, '') on conflict do nothing;
+  insert into carrick.turn (channel) values (v_name) on conflict do nothing;
 end $$;
 
 create function carrick._rank(p_due timestamptz, p_priority int) returns timestamptz
@@ -82,12 +82,12 @@ create function carrick._state_of(p_seq bigint) returns text
               else coalesce((select e.state from carrick.ended e where e.seq = p_seq), 'claimed') end
 $$;
 
--- JSON is the same content when it is the same text, or the same value where jsonb can hold it (jsonb refuses \u0000).
+-- JSON is the same content when it is the same text, or the same value where jsonb can hold it (not \u0000, not numbers without end).
 create function carrick._same_json(a text, b text) returns boolean
   language plpgsql immutable as $$
 begin
   return a = b or a::jsonb = b::jsonb;
-exception when untranslatable_character or invalid_text_representation then
+exception when data_exception then -- beyond what jsonb can hold
   return false;
 end $$;
 
@@ -98,8 +98,8 @@ declare
 begin
   begin
     v_payload := (p_payload::jsonb)::text;
-  exception when untranslatable_character then
-    null; -- a payload with \u0000: its text is its content
+  exception when data_exception then
+    null; -- beyond what jsonb can hold: its text is its content
   end;
   return sha256(convert_to(json_build_array(p_event_type, p_group_key, p_principal, v_payload)::text, 'UTF8'));
 end $$;
@@ -128,7 +128,7 @@ begin
   end if;
   for v in
     select w.seq, w.size, w.priority
-      from unnest(carrick._lanes(c.name, '', 2147483647, null)) as lane(tenant)
+      from unnest(carrick._lanes(c.name, null, 2147483647, null)) as lane(tenant)
      cross join lateral (
        select x.* from carrick.work x where x.channel = c.name and x.tenant_id = lane.tenant
         order by x.rank desc, x.seq desc limit 1000) w
@@ -237,7 +237,7 @@ begin
     state := 'dead';
     return;
   end if;
-  v_due := least(coalesce(p_created_at, v_now), v_now) + coalesce(p_delay_seconds, 0) * interval '1 second';
+  v_due := least(coalesce(p_created_at, v_now), v_now) + coalesce(least(p_delay_seconds, p_max_wait_seconds), 0) * interval '1 second';
   insert into carrick.work (seq, id, channel, tenant_id, principal, group_key, size, priority, due, rank, max_wait_at, delayed)
   values (v_seq, id, p_channel, p_tenant_id, p_principal, p_group_key, v_size, p_priority, v_due,
           carrick._rank(v_due, p_priority), v_now + p_max_wait_seconds * interval '1 second', p_delay_seconds is not null);
@@ -339,7 +339,7 @@ begin
          f.delay_seconds is not null
     from fresh f
    cross join lateral (
-     select least(f.created_at, carrick.clock()) + coalesce(f.delay_seconds, 0) * interval '1 second') d(due);
+     select least(f.created_at, carrick.clock()) + coalesce(least(f.delay_seconds, f.max_wait_seconds), 0) * interval '1 second') d(due);
   return null;
 end $$;
 

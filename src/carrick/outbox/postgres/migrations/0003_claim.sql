@@ -2,8 +2,9 @@
 -- never wait for each other); taking moves them from `work` into one row of `lease`.
 -- Plans are pinned (no sequential scans, no hash or merge joins): statistics of a queue that was empty a moment ago lie.
 
--- Tenants of a channel that have waiting entries, by name, at most `p_max`, starting after `p_after` and going round.
--- `p_known` (sorted) are tenants the caller knows of: they are listed unseen, only the gaps between them are searched.
+-- Tenants of a channel that have waiting entries, by name, at most `p_max`, going round once from the one after `p_after`
+-- (null: from the first). `p_known` are tenants the caller knows of: they are listed unseen, only the gaps between them
+-- are searched.
 create function carrick._lanes(p_channel text, p_after text, p_max int, p_known text[]) returns text[]
   language plpgsql stable
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -12,34 +13,37 @@ declare
   v_at text collate "C" := p_after;
   v_found text collate "C";
   v_known text collate "C";
-  v_wrapped boolean := false;
+  v_wrapped boolean := p_after is null;
 begin
-  if v_at = '' then -- the empty tenant comes first of all
-    v_wrapped := true;
-    if '' = any(p_known) or exists (select from carrick.work w where w.channel = p_channel and w.tenant_id = '') then
-      v_lanes := array[''];
-    end if;
-  end if;
   while cardinality(v_lanes) < p_max loop
-    v_known := (select min(k collate "C") from unnest(p_known) k where k collate "C" > v_at);
-    if v_known is null then
-      select w.tenant_id into v_found from carrick.work w
-       where w.channel = p_channel and w.tenant_id > v_at order by w.tenant_id limit 1;
-    else
-      select w.tenant_id into v_found from carrick.work w
-       where w.channel = p_channel and w.tenant_id > v_at and w.tenant_id < v_known order by w.tenant_id limit 1;
-      v_found := coalesce(v_found, v_known);
-    end if;
-    if v_found is null or (v_wrapped and p_after <> '' and v_found > p_after collate "C") then
-      exit when v_wrapped;
-      v_wrapped := true;
+    if v_at is null then -- the empty name comes first of all
+      select '' into v_found
+       where '' = any(p_known) or exists (select from carrick.work w where w.channel = p_channel and w.tenant_id = '');
       v_at := '';
-      if '' = any(p_known) or exists (select from carrick.work w where w.channel = p_channel and w.tenant_id = '') then
-        v_lanes := v_lanes || ''::text;
+      if v_found is null then
+        continue;
       end if;
     else
-      v_lanes := v_lanes || v_found;
+      v_known := (select min(k collate "C") from unnest(p_known) k where k collate "C" > v_at);
+      if v_known is null then
+        select w.tenant_id into v_found from carrick.work w
+         where w.channel = p_channel and w.tenant_id > v_at order by w.tenant_id limit 1;
+      else
+        select w.tenant_id into v_found from carrick.work w
+         where w.channel = p_channel and w.tenant_id > v_at and w.tenant_id < v_known order by w.tenant_id limit 1;
+        v_found := coalesce(v_found, v_known);
+      end if;
+    end if;
+    if v_wrapped and v_found > p_after collate "C" then
+      exit;
+    elsif v_found is not null then
+      v_lanes := v_lanes || v_found::text;
       v_at := v_found;
+    elsif v_wrapped then
+      exit;
+    else
+      v_wrapped := true;
+      v_at := null;
     end if;
   end loop;
   return v_lanes;
@@ -161,9 +165,9 @@ declare
 begin
   select array_agg(x.seq order by x.unit, x.seq) into v_picked
     from (
-      select m.seq, u.unit, sum(u.size) over (order by u.unit) as upto
+      select m.seq, u.unit, u.upto
         from (
-          select row_number() over (order by z.rank, z.seq) as unit, z.*
+          select row_number() over (order by z.rank, z.seq) as unit, sum(z.size) over (order by z.rank, z.seq) as upto, z.seqs
             from (
               select w.seq, w.rank, g.size, g.seqs
                 from (
@@ -185,7 +189,7 @@ begin
           ) u
        cross join lateral unnest(u.seqs) as m(seq)
       ) x
-   where x.unit = 1 or x.upto <= p_bytes * 1::numeric;
+   where x.unit = 1 or x.upto <= p_bytes;
   return carrick._lock_groups(v_picked);
 end $$;
 
@@ -241,61 +245,110 @@ begin
      order by p.n);
 end $$;
 
+-- Whether an entry that comes back apart may go now: due, behind no gate, its group free and, in order, it the oldest.
+-- Members of its frozen batch do not stand in each other's way.
+create function carrick._may_return(
+  c carrick.channel, w carrick.work, p_tenant text, p_now timestamptz, p_held_tenants text[], p_held_principals text[],
+  p_frozen uuid) returns boolean
+  language plpgsql stable
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+begin
+  return w.due <= p_now and (p_tenant is null or w.tenant_id = p_tenant) and w.tenant_id <> all (p_held_tenants)
+     and (w.principal is null or w.principal <> all (p_held_principals))
+     and (c.mode = 'stream' or w.group_key is null
+          or not exists (select from carrick.hold h where h.channel = c.name and h.tenant_id = w.tenant_id
+                            and h.group_key = w.group_key))
+     and (c.mode <> 'ordered' or w.group_key is null
+          or not exists (select from carrick.work e where e.channel = c.name and e.tenant_id = w.tenant_id
+                            and e.group_key = w.group_key and e.seq < w.seq
+                            and not exists (select from carrick.trouble o where o.seq = e.seq and o.frozen_batch = p_frozen)));
+end $$;
+
 -- Entries that come back apart: a frozen batch whole and alone, or suspects of a crash in a batch no larger than their cap.
 create function carrick._pick_special(
-  c carrick.channel, p_tenant text, p_now timestamptz, p_held_tenants text[], p_held_principals text[], p_rows int)
-  returns bigint[]
+  c carrick.channel, p_tenant text, p_now timestamptz, p_held_tenants text[], p_held_principals text[], p_rows int,
+  p_bytes bigint) returns bigint[]
   language plpgsql
-  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   s record;
   v_picked bigint[] := '{}';
 begin
   for s in
-    select w.seq, w.tenant_id, w.group_key, t.batch_cap, t.frozen_batch
+    select w as work, t.batch_cap, t.frozen_batch
       from carrick.work w join carrick.trouble t on t.seq = w.seq
-     where w.channel = c.name and w.special and w.due <= p_now and (p_tenant is null or w.tenant_id = p_tenant)
-       and w.tenant_id <> all (p_held_tenants) and (w.principal is null or w.principal <> all (p_held_principals))
-       and (c.mode = 'stream' or w.group_key is null
-            or not exists (select from carrick.hold h where h.channel = c.name and h.tenant_id = w.tenant_id
-                              and h.group_key = w.group_key))
-       and (c.mode <> 'ordered' or w.group_key is null
-            or not exists (select from carrick.work e where e.channel = c.name and e.tenant_id = w.tenant_id
-                              and e.group_key = w.group_key and e.seq < w.seq
-                              and (t.frozen_batch is null
-                                   or not exists (select from carrick.trouble o where o.seq = e.seq
-                                                     and o.frozen_batch = t.frozen_batch))))
+     where w.channel = c.name and w.special and w.due <= p_now
+       and carrick._may_return(c, w, p_tenant, p_now, p_held_tenants, p_held_principals, t.frozen_batch)
      order by w.due, w.seq
   loop
     if s.frozen_batch is not null then
-      v_picked := array(select t.seq from carrick.trouble t where t.frozen_batch = s.frozen_batch order by t.seq);
-    elsif c.mode = 'coalesce' and s.group_key is not null then
-      v_picked := array(select e.seq from carrick.work e
-                         where e.channel = c.name and e.tenant_id = s.tenant_id and e.group_key = s.group_key
-                           and (e.principal is null or e.principal <> all (p_held_principals)) order by e.seq);
+      v_picked := carrick._frozen(c, s.frozen_batch, p_tenant, p_now, p_held_tenants, p_held_principals);
     else
-      v_picked := array(
-        select w.seq from carrick.work w join carrick.trouble t on t.seq = w.seq
-         where w.channel = c.name and w.special and w.due <= p_now and t.frozen_batch is null
-           and t.batch_cap = s.batch_cap
-           and case when c.one_tenant or c.mode = 'coalesce' or p_tenant is not null then w.tenant_id = s.tenant_id
-                    else w.tenant_id <> all (p_held_tenants) end
-           and (w.principal is null or w.principal <> all (p_held_principals))
-           and (c.mode = 'stream' or w.group_key is null
-                or (c.mode = 'ordered'
-                    and not exists (select from carrick.hold h where h.channel = c.name and h.tenant_id = w.tenant_id
-                                       and h.group_key = w.group_key)
-                    and not exists (select from carrick.work e where e.channel = c.name and e.tenant_id = w.tenant_id
-                                       and e.group_key = w.group_key and e.seq < w.seq)))
-         order by w.due, w.seq limit least(s.batch_cap, p_rows));
+      v_picked := carrick._suspects(c, s.work, s.batch_cap, p_tenant, p_now, p_held_tenants, p_held_principals, p_rows, p_bytes);
     end if;
-    if cardinality(array(select w.seq from carrick.work w where w.seq = any(v_picked) for update skip locked))
-       = cardinality(v_picked) then
+    if v_picked <> '{}'
+       and cardinality(array(select w.seq from carrick.work w where w.seq = any(v_picked) for update skip locked))
+           = cardinality(v_picked) then
       return v_picked;
     end if;
-    v_picked := '{}'; -- another claimer is at it
+    v_picked := '{}'; -- not all of it may go, or another claimer is at it
   end loop;
   return v_picked;
+end $$;
+
+-- The entries of a frozen batch when every one of them may go.
+create function carrick._frozen(
+  c carrick.channel, p_frozen uuid, p_tenant text, p_now timestamptz, p_held_tenants text[], p_held_principals text[])
+  returns bigint[]
+  language plpgsql stable
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+  v_picked bigint[];
+  v_may boolean;
+begin
+  select array_agg(w.seq order by w.seq),
+         bool_and(carrick._may_return(c, w, p_tenant, p_now, p_held_tenants, p_held_principals, p_frozen))
+    into v_picked, v_may
+    from carrick.trouble t join carrick.work w on w.seq = t.seq
+   where t.frozen_batch = p_frozen;
+  return case when v_may then v_picked else '{}' end;
+end $$;
+
+-- Suspects with the same cap as the given one, at most as many as the cap and the limits allow. A coalesced group is one.
+create function carrick._suspects(
+  c carrick.channel, p_first carrick.work, p_cap int, p_tenant text, p_now timestamptz, p_held_tenants text[],
+  p_held_principals text[], p_rows int, p_bytes bigint) returns bigint[]
+  language plpgsql stable
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+  v_tenant text := case when c.one_tenant or c.mode = 'coalesce' then p_first.tenant_id else p_tenant end;
+  v_picked bigint[];
+begin
+  select array_agg(m.seq order by u.n, m.seq) into v_picked
+    from (
+      select row_number() over (order by f.due, f.seq) as n, sum(f.size) over (order by f.due, f.seq) as upto, f.*
+        from (
+          select w.due, w.seq, g.size, g.seqs
+            from carrick.work w join carrick.trouble t on t.seq = w.seq
+           cross join lateral (
+             select case when c.mode = 'coalesce' and w.group_key is not null
+                         then array(select e.seq from carrick.work e
+                                     where e.channel = c.name and e.tenant_id = w.tenant_id and e.group_key = w.group_key
+                                       and (e.principal is null or e.principal <> all (p_held_principals)))
+                         else array[w.seq] end as seqs) s
+           cross join lateral (
+             select s.seqs, (select sum(e.size) from carrick.work e where e.seq = any(s.seqs)) as size,
+                    (select min(e.seq) from carrick.work e join carrick.trouble o on o.seq = e.seq
+                      where e.seq = any(s.seqs) and e.special and o.frozen_batch is null) as first) g
+           where w.channel = c.name and w.special and w.due <= p_now and t.frozen_batch is null and t.batch_cap = p_cap
+             and w.seq = g.first
+             and carrick._may_return(c, w, v_tenant, p_now, p_held_tenants, p_held_principals, null)
+           order by w.due, w.seq limit least(p_cap, p_rows)
+          ) f
+      ) u
+   cross join lateral unnest(u.seqs) as m(seq)
+   where u.n = 1 or u.upto <= p_bytes;
+  return coalesce(v_picked, '{}');
 end $$;
 
 -- Keeps other leases off the groups of the picked entries (G4); entries whose group another lease got first drop out.
@@ -340,13 +393,13 @@ declare
   v_horizon timestamptz := p_now;
   v_one boolean := c.one_tenant or c.mode = 'coalesce';
   v_lanes text[];
-  v_start text := '';
+  v_start text;
   v_chunk int;
   v_picked bigint[] := '{}';
   v_last text;
 begin
   if exists (select from carrick.work w where w.channel = c.name and w.special and w.due <= p_now) then
-    v_picked := carrick._pick_special(c, p_tenant, p_now, v_held_tenants, v_held_principals, p_rows);
+    v_picked := carrick._pick_special(c, p_tenant, p_now, v_held_tenants, v_held_principals, p_rows, p_bytes);
     if v_picked <> '{}' then
       return v_picked;
     end if;
@@ -368,7 +421,6 @@ begin
     return carrick._pick_oldest(c, p_now, v_horizon, v_held_tenants, v_held_principals, p_rows, p_bytes);
   end if;
   select t.tenant_id into v_start from carrick.turn t where t.channel = c.name;
-  v_start := coalesce(v_start, '');
   v_lanes := carrick._lanes(c.name, v_start, 2 * p_rows + 16, p_known);
   loop
     exit when v_lanes = '{}';
@@ -386,7 +438,7 @@ begin
       v_lanes := v_lanes[v_chunk + 1:];
     end if;
   end loop;
-  if v_picked <> '{}' and cardinality(v_lanes) > v_chunk and v_last <> v_start then
+  if v_picked <> '{}' and cardinality(v_lanes) > v_chunk and v_last is distinct from v_start then
     update carrick.turn t set tenant_id = v_last
      where t.ctid = (select x.ctid from carrick.turn x where x.channel = c.name for update skip locked);
   end if;
@@ -423,7 +475,7 @@ create function carrick._pick_oldest(
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
-  v_lanes text[] := array(select l from unnest(carrick._lanes(c.name, '', 2147483647, null)) l
+  v_lanes text[] := array(select l from unnest(carrick._lanes(c.name, null, 2147483647, null)) l
                            where l <> all (p_held_tenants));
   v_tries bigint[];
   v_picked bigint[];
@@ -496,7 +548,9 @@ begin
     insert into carrick.lease (batch_id, token, channel, owner, claimed_at, expires_at, units, troubled, grouped, bytes,
                                seqs, ids, dues)
     select v_batch, v_token, p_channel, p_owner, v_now, v_until,
-           case when c.mode = 'coalesce' then count(distinct t.group_key) + count(*) filter (where t.group_key is null)
+           case when bool_or(t.special) and exists (select from carrick.trouble x where x.seq = v_picked[1]
+                                                       and x.frozen_batch is not null) then 1
+                when c.mode = 'coalesce' then count(distinct t.group_key) + count(*) filter (where t.group_key is null)
                 else count(*) end,
            bool_or(t.troubled), v_grouped, sum(t.size), array_agg(t.seq), array_agg(t.id), array_agg(t.due)
       from taken t)

@@ -85,7 +85,7 @@ begin
   for l in select x.* from carrick.lease x where x.token = v_token order by x.batch_id for update loop
     c := carrick._channel(l.channel);
     with given as materialized (
-      select distinct on (g.id) g.id, g.outcome, greatest(g.after, 0) as after, left(g.code, 255) as code,
+      select distinct on (g.id) g.id, g.outcome, case when g.after > 0 then g.after end as after, left(g.code, 255) as code,
              left(g.message, 2000) as message
         from jsonb_to_recordset(v_outcomes) as g(id uuid, outcome text, after double precision, code text, message text)),
     fate as materialized (
@@ -131,7 +131,7 @@ begin
          select case when f.spends_attempt
                      then v_now + greatest(carrick._backoff(c.backoff_base_seconds, c.backoff_cap_seconds, f.attempts),
                                            coalesce(f.after, 0) * interval '1 second')
-                     else greatest(f.due, v_now + f.after * interval '1 second') end) d(due)
+                     else greatest(f.due, v_now + f.after * interval '1 second') end) d(due) -- null after: its own time
        where f.next_state = 'pending')
     select array_agg(f.id order by f.n), array_agg(f.next_state order by f.n), array_agg(f.seq),
            (select sum(r.payload_size_bytes) from fate x join carrick.record r on r.id = x.id

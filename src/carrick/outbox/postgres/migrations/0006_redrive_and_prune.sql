@@ -60,21 +60,21 @@ declare
   v_seqs bigint[];
   v_ids uuid[];
 begin
-  select array_agg(o.seq), array_agg(o.id) into v_seqs, v_ids
-    from (
-      (select e.seq, e.id from carrick.ended e
-        where e.channel = p_channel and e.state = 'delivered' and e.ended_at <= v_now - c.retention_days * interval '1 day'
-        order by e.ended_at limit p_max_rows for update skip locked)
-      union all
-      (select e.seq, e.id from carrick.ended e
-        where e.channel = p_channel and e.state = 'dead' and e.ended_at <= v_now - c.dead_retention_days * interval '1 day'
-        order by e.ended_at limit p_max_rows for update skip locked)
-      limit p_max_rows) o;
+  perform carrick._check_limit('max_rows', p_max_rows, 1000000);
+  v_seqs := array(
+    select e.seq from carrick.ended e
+     where e.channel = p_channel and e.state = 'delivered' and e.ended_at <= v_now - c.retention_days * interval '1 day'
+     order by e.ended_at limit p_max_rows for update skip locked);
+  v_seqs := v_seqs || array(
+    select e.seq from carrick.ended e
+     where e.channel = p_channel and e.state = 'dead' and e.ended_at <= v_now - c.dead_retention_days * interval '1 day'
+     order by e.ended_at, e.seq limit p_max_rows - cardinality(v_seqs) for update skip locked);
   delete from carrick.remembered_key k where k.channel = p_channel and k.forget_at <= v_now;
   perform carrick._fold_backlog(p_channel);
-  if v_seqs is null then
+  if v_seqs = '{}' then
     return 0;
   end if;
+  v_ids := array(select e.id from carrick.ended e where e.seq = any(v_seqs));
   if c.remember_keys_days > 0 then
     insert into carrick.remembered_key (channel, tenant_id, key, id, state, content_hash, forget_at)
     select r.channel, r.tenant_id, r.key, r.id, e.state,
