@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from carrick import __version__
-from carrick.cli.demo import demo
-from carrick.cli.migrate import migrate
+from carrick.cli import demo, migrate
 from carrick.errors import CarrickError
 
 FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
@@ -23,8 +22,8 @@ app = App(
     version=__version__,
     suppress_keyboard_interrupt=False,
 )
-app.command(migrate)
-app.command(demo)
+app.command(migrate.migrate)
+app.command(demo.demo)
 
 
 def main() -> None:

@@ -43,17 +43,17 @@ def demo(
     database
         Use this database (sqlite:///FILE or postgresql://…) instead of a temporary file, and leave the entries there.
     """
-    with _asked_to_stop() as stopping, _database(database) as url:
+    with asked_to_stop() as stopping, demo_database(database) as url:
         wiring.migrate(url)
         with wiring.open_outbox(url) as outbox:
             simulation = Simulation(outbox, stopping)
             with simulation.running():
                 _show(simulation, stopping, seconds)
-            return _summarise(simulation.balance())
+            return summarise(simulation.balance())
 
 
 @contextmanager
-def _asked_to_stop() -> Iterator[threading.Event]:
+def asked_to_stop() -> Iterator[threading.Event]:
     """An event that Ctrl-C and SIGTERM set; the former handlers come back afterwards."""
     stopping = threading.Event()
 
@@ -69,7 +69,7 @@ def _asked_to_stop() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def _database(given: str | None) -> Iterator[str]:
+def demo_database(given: str | None) -> Iterator[str]:
     """The URL that was given, or that of a file which goes away afterwards."""
     if given is not None:
         yield given
@@ -112,11 +112,12 @@ def _over(stopping: threading.Event, deadline: float | None, wait: float) -> boo
 
 def _view(simulation: Simulation, rates: Rates) -> Group:
     delivered = simulation.delivered()
+    retried = simulation.retried()
     per_second = rates.after(delivered)
     table = Table(title="Carrick at work (Ctrl-C stops)", title_justify="left")
     table.add_column("channel")
     table.add_column("mode")
-    for heading in ("pending", "held", "claimed", "delivered", "dead", "per second", "oldest"):
+    for heading in ("pending", "held", "claimed", "delivered", "retried", "dead", "per second", "oldest"):
         table.add_column(heading, justify="right", min_width=7)
     for stats in simulation.stats():
         age = stats.oldest_pending_age_seconds
@@ -124,7 +125,7 @@ def _view(simulation: Simulation, rates: Rates) -> Group:
             stats.channel,
             CHANNELS[stats.channel].value,
             *map(str, (stats.pending_count, stats.held_count, stats.claimed_count)),
-            *map(str, (delivered[stats.channel], stats.dead_count)),
+            *map(str, (delivered[stats.channel], retried[stats.channel], stats.dead_count)),
             f"{per_second[stats.channel]:.0f}",
             "-" if age is None else f"{age:.1f} s",
         )
@@ -146,7 +147,7 @@ class Rates:
         return {name: (count - before[name]) / elapsed if elapsed else 0.0 for name, count in counts.items()}
 
 
-def _summarise(balance: Balance) -> int:
+def summarise(balance: Balance) -> int:
     sums = f"put {balance.put} = delivered {balance.delivered} + dead {balance.dead} + waiting {balance.waiting}"
     if balance.adds_up:
         _print(f"{sums}: it adds up, nothing was lost")

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from carrick.entry import Batch, ChannelStats, Entry, Outcome, OutcomeKind, State
+from carrick.entry import Batch, ChannelStats, Entry, Outcome, State
 from carrick.outbox.channel import Mode
 from carrick.outbox.outbox import Outbox
 
@@ -84,6 +84,7 @@ class Simulation:
         self._lock = threading.Lock()
         self._put = 0
         self._delivered = dict.fromkeys(CHANNELS, 0)
+        self._retried = dict.fromkeys(CHANNELS, 0)
         self._events: deque[str] = deque(maxlen=8)
         self._abandoned: list[Abandoned] = []
         self._next_death = time.monotonic() + SECONDS_BETWEEN_DEATHS / 2
@@ -116,6 +117,11 @@ class Simulation:
         """How many entries of each channel were delivered so far, as the workers saw it."""
         with self._lock:
             return dict(self._delivered)
+
+    def retried(self) -> dict[str, int]:
+        """How many deliveries of each channel failed so far and are tried again."""
+        with self._lock:
+            return dict(self._retried)
 
     def events(self) -> list[str]:
         """What happened lately, newest last."""
@@ -177,11 +183,9 @@ class Simulation:
         return True
 
     def _count(self, batch: Batch, states: dict[UUID, State], outcomes: dict[UUID, Outcome]) -> None:
-        retries = sum(outcome.kind is OutcomeKind.RETRY for outcome in outcomes.values())
         with self._lock:
             self._delivered[batch.channel] += sum(state is State.DELIVERED for state in states.values())
-        if retries:
-            self._tell(f"{batch.channel}: the destination failed for {retries} of {len(batch)}; they are tried again")
+            self._retried[batch.channel] += sum(state is State.PENDING for state in states.values())
         for entry in batch:
             if states.get(entry.id) is State.DEAD:
                 self._tell(f"{batch.channel}: {_short(entry)} is dead ({outcomes[entry.id].message})")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from carrick.entry import Entry
@@ -51,7 +51,10 @@ class Marks:
                 return
             marks = self._marks.setdefault(channel, {})
             for tenant, (due, entry) in last.items():
-                marks[tenant] = Mark(tenant, due - timedelta(minutes=10 * entry.priority), entry.seq)
+                if entry.priority:
+                    marks.pop(tenant, None)  # a rank that is not an age marks nothing
+                else:
+                    marks[tenant] = Mark(tenant, due, entry.seq)
             if len(marks) > MOST_TENANTS:
                 del self._marks[channel]
 

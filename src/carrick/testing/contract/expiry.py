@@ -34,10 +34,10 @@ class ExpiryContract:
         declare(store)
         put_run(store, 8)
         sizes = []
-        for _ in range(5):
+        for _ in range(4):
             sizes.append(len(claim(store, lease_seconds=LEASE)))
             clock.shift(PAST_LEASE)
-        assert sizes == [8, 4, 4, 2, 2]
+        assert sizes == [8, 4, 2, 1]
 
     def test_a_poisonous_entry_ends_up_alone_then_dead_and_its_neighbours_are_delivered(
         self, store: Store, clock: Clock

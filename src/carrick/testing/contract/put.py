@@ -77,7 +77,7 @@ class PutContract:
         declare(store, "alerts")
         with pytest.raises(UnknownChannel) as caught:
             store.put(sample("biling"))
-        assert caught.value.known == ("alerts", "billing")
+        assert {"alerts", "billing"} <= set(caught.value.known)
         assert "alerts, billing" in str(caught.value)
 
     def test_a_payload_as_large_as_allowed_is_taken_and_one_byte_more_is_not(self, store: Store) -> None:
@@ -164,17 +164,17 @@ class DeclareContract:
             dead_retention_days=1.5,
             remember_keys_days=2.5,
         )
-        assert store.channels() == {"things": channel}
+        assert store.channels()["things"] == channel
 
     def test_declaring_again_changes_the_options(self, store: Store) -> None:
         declare(store)
         changed = declare(store, batch_rows=3, max_attempts=1)
-        assert store.channels() == {"things": changed}
+        assert store.channels()["things"] == changed
 
     def test_declaring_again_takes_options_back_to_their_defaults(self, store: Store) -> None:
         declare(store, max_backlog_bytes=100, batch_rows=3)
         plain = declare(store)
-        assert store.channels() == {"things": plain}
+        assert store.channels()["things"] == plain
 
     def test_the_mode_of_a_channel_with_entries_cannot_change(self, store: Store) -> None:
         declare(store)

@@ -51,8 +51,9 @@ declare
 begin
   if v_refused is not null then
     perform carrick._fail('CK004',
-      format('%s: cannot be changed by an update that takes an entry from %s to %s', v_refused, p_from, p_to),
-      'accepted: ' || case when p_allowed = '{}' then 'nothing' else array_to_string(p_allowed, ', ') end);
+      format(case when p_from = p_to then '%s: cannot change while an entry is %s'
+                  else '%s: cannot change when an entry goes from %s to %s' end, v_refused, p_from, p_to),
+      'accepted: ' || case when p_allowed = '{}' then 'no change' else array_to_string(p_allowed, ', ') end);
   end if;
 end $$;
 
@@ -120,14 +121,17 @@ begin
                           format('accepted: carrick.claim(%L, owner) for those', c.name));
   end if;
   select x.* into t from carrick.trouble x where x.seq = w.seq and w.special;
+  if t.frozen_batch is not null then
+    return false; -- comes back whole, which only carrick.claim can do
+  end if;
   for l in -- leases that this very transaction wrote
-    select x.batch_id, x.token, x.units, first.tenant_id, x.claimed_at, x.expires_at, s.batch_cap, s.frozen_batch
+    select x.batch_id, x.token, x.units, first.tenant_id, x.claimed_at, x.expires_at, s.batch_cap
       from carrick.lease x
       join carrick.record first on first.id = x.ids[1]
       left join carrick.trouble s on s.seq = x.seqs[1]
      where x.channel = c.name and x.owner = p_owner and x.xmin = pg_current_xact_id()::xid
   loop
-    if (l.batch_cap, l.frozen_batch) is distinct from (t.batch_cap, t.frozen_batch) or l.units >= coalesce(t.batch_cap, 10000) then
+    if l.batch_cap is distinct from t.batch_cap or l.units >= coalesce(t.batch_cap, 10000) then
       return false;
     end if;
     if l.token = coalesce(p_token, l.token) and l.claimed_at = coalesce(p_claimed_at, l.claimed_at)

@@ -101,17 +101,20 @@ end $$;
 create function carrick._compat_sync_columns(p_from text, p_to text) returns text[]
   language sql immutable as $$
   select case p_from || ' ' || p_to
-    when 'pending pending' then '{next_attempt_at}'
-    when 'pending claimed' then '{status, claimed_by, claimed_at, lease_expires_at}'
-    when 'claimed claimed' then '{status, claimed_by, claimed_at, lease_expires_at}'
-    when 'claimed pending' then '{status, claimed_by, claimed_at, lease_expires_at, next_attempt_at, attempt_count, last_attempt_at, last_error_code, last_error_message}'
-    when 'claimed delivered' then '{status, claimed_by, claimed_at, lease_expires_at, next_attempt_at, attempt_count, last_attempt_at, last_error_code, last_error_message}'
-    when 'claimed dead' then '{status, claimed_by, claimed_at, lease_expires_at, next_attempt_at, attempt_count, last_attempt_at, last_error_code, last_error_message, failed_at, dlq_reason}'
-    when 'pending delivered' then '{status, attempt_count, last_attempt_at}'
-    when 'pending dead' then '{status, failed_at, dlq_reason}'
-    when 'dead pending' then '{status, next_attempt_at, attempt_count, last_attempt_at, last_error_code, last_error_message, failed_at, dlq_reason}'
-    when 'dead dead' then '{status, failed_at, dlq_reason}'
-    else '{}' end::text[]
+    when 'pending pending' then array['next_attempt_at']
+    when 'pending claimed' then 'status' || lease
+    when 'claimed claimed' then 'status' || lease
+    when 'claimed pending' then array['status', 'next_attempt_at'] || lease || attempt
+    when 'claimed delivered' then array['status', 'next_attempt_at'] || lease || attempt
+    when 'claimed dead' then array['status', 'next_attempt_at'] || lease || attempt || failure
+    when 'pending delivered' then array['status', 'attempt_count', 'last_attempt_at']
+    when 'pending dead' then 'status' || failure
+    when 'dead pending' then array['status', 'next_attempt_at'] || attempt || failure
+    when 'dead dead' then 'status' || failure
+    else '{}' end
+    from (select array['claimed_by', 'claimed_at', 'lease_expires_at'] as lease,
+                 array['attempt_count', 'last_attempt_at', 'last_error_code', 'last_error_message'] as attempt,
+                 array['failed_at', 'dlq_reason'] as failure) columns
 $$;
 
 -- Takes a waiting entry, or one whose lease is over, for the worker named. False when it is not to be had.

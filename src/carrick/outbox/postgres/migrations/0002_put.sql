@@ -116,6 +116,7 @@ create function carrick._make_room(c carrick.channel, p_size bigint, p_priority 
   language plpgsql as $$
 declare
   v_over bigint;
+  v_victims bigint[] := '{}';
   v record;
 begin
   select coalesce(sum(b.bytes), 0) + p_size - c.max_backlog_bytes into v_over from carrick.backlog b where b.channel = c.name;
@@ -136,14 +137,15 @@ begin
   loop
     exit when v_over <= 0 or v.priority > p_priority;
     perform from carrick.work x where x.seq = v.seq for update skip locked;
-    if found then -- a claimer may be at it: then it stays
-      perform carrick._end_waiting(v.seq, 'evicted');
+    if found then -- otherwise a claimer is at it, and it stays
+      v_victims := v_victims || v.seq;
       v_over := v_over - v.size;
     end if;
   end loop;
   if v_over > 0 then
     return 'evicted';
   end if;
+  perform carrick._end_waiting(x, 'evicted') from unnest(v_victims) x;
   perform carrick._count_backlog(c.name, p_size);
   return 'ok';
 end $$;

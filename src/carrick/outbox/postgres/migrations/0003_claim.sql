@@ -93,20 +93,22 @@ end $$;
 
 -- Entries of the given tenants in runs: per group the oldest and what may follow it. All earlier entries of a group are
 -- delivered or dead, or earlier in this very batch (G5).
+-- Tenants share the batch, or, where the channel is not fair, the oldest go first whoever's they are.
 create function carrick._pick_ordered(
-  p_channel text, p_lanes text[], p_now timestamptz, p_horizon timestamptz, p_held_principals text[],
+  p_channel text, p_fair boolean, p_lanes text[], p_now timestamptz, p_horizon timestamptz, p_held_principals text[],
   p_rows int, p_bytes bigint) returns bigint[]
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
-  v_share int := greatest(1, ceil(p_rows::numeric / greatest(1, cardinality(p_lanes))));
+  v_share int := case when p_fair then ceil(p_rows::numeric / greatest(1, cardinality(p_lanes))) else p_rows end;
   v_heads bigint[];
   v_run int;
   v_picked bigint[];
 begin
-  select array_agg(h.seq order by h.place, h.lane) into v_heads
+  select array_agg(h.seq order by case when p_fair then h.place end, case when p_fair then h.lane end, h.rank, h.seq)
+    into v_heads
     from (
-      select w.seq, lane.n as lane, row_number() over (partition by lane.n order by w.rank, w.seq) as place
+      select w.seq, w.rank, lane.n as lane, row_number() over (partition by lane.n order by w.rank, w.seq) as place
         from unnest(p_lanes) with ordinality as lane(tenant, n)
        cross join lateral (
          select z.seq, z.rank from carrick.work z
@@ -265,9 +267,10 @@ begin
 end $$;
 
 -- Entries that come back apart: a frozen batch whole and alone, or suspects of a crash in a batch no larger than their cap.
+-- `p_turn`: the tenant whose turn it is (null: any); `p_tenant`: the only one the caller wants.
 create function carrick._pick_special(
-  c carrick.channel, p_tenant text, p_now timestamptz, p_held_tenants text[], p_held_principals text[], p_rows int,
-  p_bytes bigint) returns bigint[]
+  c carrick.channel, p_turn text, p_tenant text, p_now timestamptz, p_held_tenants text[], p_held_principals text[],
+  p_rows int, p_bytes bigint) returns bigint[]
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
@@ -277,14 +280,14 @@ begin
   for s in
     select w as work, t.batch_cap, t.frozen_batch
       from carrick.work w join carrick.trouble t on t.seq = w.seq
-     where w.channel = c.name and w.special and w.due <= p_now
+     where w.channel = c.name and w.special and w.due <= p_now and (p_turn is null or w.tenant_id = p_turn)
        and carrick._may_return(c, w, p_tenant, p_now, p_held_tenants, p_held_principals, t.frozen_batch)
      order by w.due, w.seq
   loop
     if s.frozen_batch is not null then
       v_picked := carrick._frozen(c, s.frozen_batch, p_tenant, p_now, p_held_tenants, p_held_principals);
     else
-      v_picked := carrick._suspects(c, s.work, s.batch_cap, p_tenant, p_now, p_held_tenants, p_held_principals, p_rows, p_bytes);
+      v_picked := carrick._suspects(c, s.work, s.batch_cap, coalesce(p_turn, p_tenant), p_now, p_held_tenants, p_held_principals, p_rows, p_bytes);
     end if;
     if v_picked <> '{}'
        and cardinality(array(select w.seq from carrick.work w where w.seq = any(v_picked) for update skip locked))
@@ -392,57 +395,69 @@ declare
                                      where g.channel = c.name and g.scope like 'principal:%' and g.closed_until > p_now);
   v_horizon timestamptz := p_now;
   v_one boolean := c.one_tenant or c.mode = 'coalesce';
+  v_apart text[] := array(select distinct w.tenant_id from carrick.work w
+                           where w.channel = c.name and w.special and w.due <= p_now);
   v_lanes text[];
   v_start text;
   v_chunk int;
   v_picked bigint[] := '{}';
-  v_last text;
 begin
-  if exists (select from carrick.work w where w.channel = c.name and w.special and w.due <= p_now) then
-    v_picked := carrick._pick_special(c, p_tenant, p_now, v_held_tenants, v_held_principals, p_rows, p_bytes);
-    if v_picked <> '{}' then
-      return v_picked;
-    end if;
-  end if;
-  if exists (select from carrick.work w where w.channel = c.name and w.priority <> 0 and w.priority < 0) then
+  if exists (select from carrick.work w where w.channel = c.name and w.priority <> 0) then
     v_horizon := p_now + interval '10000 minutes'; -- the lowest priority ranks that far behind its due time
+    p_known := null; -- entries with a priority do not rank by age, so marks would pass them over
   end if;
-  if p_known is not null and exists (select from carrick.work w where w.channel = c.name and w.priority <> 0 and w.priority > 0) then
-    p_known := null; -- entries with priority rank before the marks
-  end if;
-  if p_tenant is not null then
-    if p_tenant = any (v_held_tenants) then
+  if p_tenant is not null or (not c.fair and not v_one) then -- no turns to take
+    if v_apart <> '{}' then
+      v_picked := carrick._pick_special(c, null, p_tenant, p_now, v_held_tenants, v_held_principals, p_rows, p_bytes);
+    end if;
+    if v_picked <> '{}' or p_tenant = any (v_held_tenants) then
       return v_picked;
+    elsif p_tenant is null then
+      return carrick._pick_oldest(c, p_now, v_horizon, v_held_tenants, v_held_principals, p_rows, p_bytes);
     end if;
     return carrick._pick_lanes(c, array[p_tenant], p_known, p_mark_ranks, p_mark_seqs, p_now, v_horizon,
                                v_held_principals, p_rows, p_bytes);
   end if;
-  if not c.fair and not v_one then
-    return carrick._pick_oldest(c, p_now, v_horizon, v_held_tenants, v_held_principals, p_rows, p_bytes);
-  end if;
   select t.tenant_id into v_start from carrick.turn t where t.channel = c.name;
-  v_lanes := carrick._lanes(c.name, v_start, 2 * p_rows + 16, p_known);
-  loop
-    exit when v_lanes = '{}';
-    v_chunk := case when v_one then 1 else least(p_rows, cardinality(v_lanes)) end;
-    v_picked := carrick._pick_lanes(
-      c, array(select l from unnest(v_lanes[1:v_chunk]) l where l <> all (v_held_tenants)), p_known, p_mark_ranks,
-      p_mark_seqs, p_now, v_horizon, v_held_principals, p_rows, p_bytes);
-    v_last := v_lanes[v_chunk];
-    exit when v_picked <> '{}';
-    if cardinality(v_lanes) = v_chunk then -- nothing so far; tenants beyond this list, until the round is complete
-      exit when cardinality(carrick._lanes(c.name, v_start, 2147483647, p_known)) <= 2 * p_rows + 16;
-      v_lanes := carrick._lanes(c.name, v_start, 2147483647, p_known);
-      v_lanes := v_lanes[array_position(v_lanes, v_last) + 1:];
+  v_lanes := carrick._lanes(c.name, v_start, p_rows + 1, p_known);
+  while v_lanes <> '{}' loop
+    if v_lanes[1] = any (v_apart) then
+      v_chunk := 1;
+      v_picked := carrick._pick_special(c, v_lanes[1], null, p_now, v_held_tenants, v_held_principals, p_rows, p_bytes);
+      v_apart := array_remove(v_apart, v_lanes[1]);
+      continue when v_picked = '{}';
     else
-      v_lanes := v_lanes[v_chunk + 1:];
+      v_chunk := carrick._chunk(v_lanes, v_apart, case when v_one then 1 else p_rows end);
+      v_picked := carrick._pick_lanes(
+        c, array(select l from unnest(v_lanes[1:v_chunk]) l where l <> all (v_held_tenants)), p_known, p_mark_ranks,
+        p_mark_seqs, p_now, v_horizon, v_held_principals, p_rows, p_bytes);
     end if;
+    exit when v_picked <> '{}';
+    v_lanes := v_lanes[v_chunk + 1:] || carrick._lanes_beyond(c.name, v_start, v_lanes[cardinality(v_lanes)], p_rows, p_known);
   end loop;
-  if v_picked <> '{}' and cardinality(v_lanes) > v_chunk and v_last is distinct from v_start then
-    update carrick.turn t set tenant_id = v_last
-     where t.ctid = (select x.ctid from carrick.turn x where x.channel = c.name for update skip locked);
+  if v_picked <> '{}' and cardinality(v_lanes) > v_chunk then -- somebody else waits: they are next
+    update carrick.turn t set tenant_id = v_lanes[v_chunk]
+     where t.tenant_id is distinct from v_lanes[v_chunk]
+       and t.ctid = (select x.ctid from carrick.turn x where x.channel = c.name for update skip locked);
   end if;
   return v_picked;
+end $$;
+
+-- How many tenants, from the first on, may share one batch: none of them has entries that must come apart.
+create function carrick._chunk(p_lanes text[], p_apart text[], p_most int) returns int
+  language sql immutable as $$
+  select least(p_most, coalesce(min(l.n) - 1, cardinality(p_lanes)))::int
+    from unnest(p_lanes) with ordinality as l(tenant, n) where l.tenant = any (p_apart)
+$$;
+
+-- The next tenants of the round that began after `p_start`, behind `p_last`; none when the round is complete.
+create function carrick._lanes_beyond(p_channel text, p_start text, p_last text, p_max int, p_known text[]) returns text[]
+  language plpgsql stable as $$
+declare
+  v_round text[] := carrick._lanes(p_channel, p_start, 2147483647, p_known);
+  v_at int := array_position(v_round, p_last);
+begin
+  return v_round[v_at + 1:v_at + p_max];
 end $$;
 
 create function carrick._pick_lanes(
@@ -462,7 +477,7 @@ begin
         array(select p_mark_seqs[array_position(p_known, l.tenant)] from unnest(p_lanes) with ordinality l(tenant, n) order by n),
         p_now, p_horizon, p_held_principals, p_rows, p_bytes);
     when 'ordered' then
-      return carrick._pick_ordered(c.name, p_lanes, p_now, p_horizon, p_held_principals, p_rows, p_bytes);
+      return carrick._pick_ordered(c.name, true, p_lanes, p_now, p_horizon, p_held_principals, p_rows, p_bytes);
     when 'coalesce' then
       return carrick._pick_coalesce(c.name, p_lanes[1], p_now, p_horizon, p_held_principals, p_rows, p_bytes);
   end case;
@@ -481,7 +496,7 @@ declare
   v_picked bigint[];
 begin
   if c.mode = 'ordered' then
-    return carrick._pick_ordered(c.name, v_lanes, p_now, p_horizon, p_held_principals, p_rows, p_bytes);
+    return carrick._pick_ordered(c.name, false, v_lanes, p_now, p_horizon, p_held_principals, p_rows, p_bytes);
   end if;
   -- rows that others have locked must not count, so each tenant offers its oldest free ones
   v_tries := array(
@@ -519,6 +534,7 @@ declare
   v_batch uuid := carrick.uuid7();
   v_until timestamptz;
   v_grouped boolean := c.mode <> 'stream';
+  v_frozen boolean;
   v_picked bigint[];
 begin
   perform carrick._check_limit('max_rows', p_max_rows, 10000), carrick._check_limit('max_bytes', p_max_bytes, 1073741824),
@@ -541,6 +557,7 @@ begin
   if v_picked = '{}' then
     return;
   end if;
+  v_frozen := exists (select from carrick.trouble t where t.seq = v_picked[1] and t.frozen_batch is not null);
   return query
   with taken as (
     delete from carrick.work w where w.seq = any(v_picked) returning w.*),
@@ -548,8 +565,7 @@ begin
     insert into carrick.lease (batch_id, token, channel, owner, claimed_at, expires_at, units, troubled, grouped, bytes,
                                seqs, ids, dues)
     select v_batch, v_token, p_channel, p_owner, v_now, v_until,
-           case when bool_or(t.special) and exists (select from carrick.trouble x where x.seq = v_picked[1]
-                                                       and x.frozen_batch is not null) then 1
+           case when v_frozen then 1
                 when c.mode = 'coalesce' then count(distinct t.group_key) + count(*) filter (where t.group_key is null)
                 else count(*) end,
            bool_or(t.troubled), v_grouped, sum(t.size), array_agg(t.seq), array_agg(t.id), array_agg(t.due)
@@ -563,7 +579,7 @@ begin
             from taken t) t
     join carrick.record r on r.id = t.id
     left join carrick.trouble x on t.troubled and x.seq = t.seq
-   order by case when v_grouped then t.unit_rank else t.rank end, case when v_grouped then t.tenant_id end,
+   order by case when v_frozen then null when v_grouped then t.unit_rank else t.rank end, case when v_grouped then t.tenant_id end,
             case when v_grouped then t.group_key end, t.seq;
 end $$;
 

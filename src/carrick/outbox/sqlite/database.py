@@ -1,0 +1,117 @@
+"""The store's own connections to one file: one that writes, one that reads; opened when first needed."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from carrick.errors import SchemaMissing, StoreUnavailable
+from carrick.outbox.sqlite.failures import map_errors
+from carrick.outbox.statement import Copy, Row, Statement, Steps, query
+
+PACKAGE = "carrick.outbox.sqlite"
+BUSY_SECONDS = 30.0
+
+T = TypeVar("T")
+
+
+class Database:
+    """One SQLite file. Writers of this process take turns on a lock, those of other processes on the file's."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._writer: sqlite3.Connection | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._writing = threading.Lock()
+        self._reading = threading.Lock()
+        self._closed = False
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that writes: durable when it ends, undone whole when something fails. Raises StoreBusy."""
+        with self._writing, map_errors(self.path):
+            self._writer = connection = self._writer or self._open()
+            connection.execute("begin immediate")
+            with _ended(connection):
+                yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """One consistent view of the file; waits for no writer."""
+        with self._reading, map_errors(self.path):
+            self._reader = connection = self._reader or self._open()
+            connection.execute("begin")
+            with _ended(connection):
+                yield connection
+
+    def close(self) -> None:
+        """Close both connections, after the operations under way."""
+        with self._writing, self._reading:
+            self._closed = True
+            for connection in (self._writer, self._reader):
+                if connection is not None:
+                    connection.close()
+            self._writer = self._reader = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._closed:
+            raise StoreUnavailable("this store is closed")
+        if not self.path.exists() and self.path.parent.is_dir():
+            raise SchemaMissing(str(self.path))
+        return connect(self.path)
+
+
+def connect(path: Path, *, create: bool = False) -> sqlite3.Connection:
+    """A connection whose commits are durable; transactions are begun by hand. Without `create` the file must be there."""
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    connection.execute("pragma synchronous = full")
+    return connection
+
+
+@contextmanager
+def _ended(connection: sqlite3.Connection) -> Iterator[None]:
+    """Commit, or roll back when the block or the commit fails."""
+    try:
+        yield
+        connection.execute("commit")
+    except BaseException:
+        if connection.in_transaction:  # some errors have rolled back already
+            connection.execute("rollback")
+        raise
+
+
+def rows(connection: sqlite3.Connection, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
+    """The rows that queries/<name>.sql answers."""
+    return connection.execute(query(PACKAGE, name), params).fetchall()
+
+
+def run(connection: sqlite3.Connection, steps: Steps[T]) -> T:
+    """Drive an operation to its end on this connection; an error of the driver is raised where it yielded."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                answer = _perform(connection, step)
+            except sqlite3.Error as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(answer)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+
+
+def _perform(connection: sqlite3.Connection, step: Statement | Copy) -> list[Row]:
+    if isinstance(step, Copy):
+        raise TypeError("SQLite has no COPY")
+    return list(connection.execute(step.sql, step.params).fetchall())

@@ -1,0 +1,73 @@
+"""What SQLite says went wrong, as Carrick's own errors."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from carrick.errors import (
+    CarrickError,
+    DiskFull,
+    InvalidInput,
+    InvalidPayload,
+    SchemaMissing,
+    StoreBusy,
+    StoreError,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+
+MISSING = ("no such table: carrick_", "no such column", "no such table: main.carrick_", "no such view: carrick_")
+
+
+@contextmanager
+def map_errors(path: Path) -> Iterator[None]:
+    """Raise Carrick's error for a sqlite3 error whose meaning is known; others pass as they are."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        mapped = carrick_error(error, path)
+        if mapped is None:
+            raise
+        raise mapped from error
+
+
+def carrick_error(error: sqlite3.Error, path: Path) -> CarrickError | None:
+    """The Carrick error that an error of the database at `path` means, if any."""
+    said = str(error)
+    match getattr(error, "sqlite_errorcode", 0) & 0xFF:  # the low byte is the kind, the rest is detail
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return StoreBusy(f"{path} is held by another writer: {said}")
+        case sqlite3.SQLITE_READONLY:
+            return StoreReadOnly(f"{path} cannot be written: {said}")
+        case sqlite3.SQLITE_FULL:
+            return DiskFull(f"there is no room left for {path}: {said}")
+        case sqlite3.SQLITE_CANTOPEN:
+            return _cannot_open(path, said)
+        case sqlite3.SQLITE_ERROR if said.startswith(MISSING):
+            return SchemaMissing(str(path))
+        case sqlite3.SQLITE_CONSTRAINT:
+            return _refused(said)
+        case sqlite3.SQLITE_TOOBIG:
+            return InvalidInput("payload", f"is larger than SQLite can hold ({said})", "less")
+        case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_IOERR | sqlite3.SQLITE_PERM:
+            return StoreError(f"{path} cannot be used: {said}")
+    if isinstance(error, sqlite3.ProgrammingError) and "closed database" in said:
+        return StoreUnavailable("this store is closed")
+    return None
+
+
+def _cannot_open(path: Path, said: str) -> StoreError:
+    """A file without the right to write cannot be opened in WAL mode unless somebody else has it open."""
+    if path.exists() and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        return StoreReadOnly(f"{path} cannot be written: {said}")
+    return StoreUnavailable(f"{path} cannot be opened: {said}")
+
+
+def _refused(said: str) -> CarrickError | None:
+    if "json_valid(payload)" in said:
+        return InvalidPayload("payload", "SQLite cannot read it as JSON", "valid JSON in UTF-8")
+    return None

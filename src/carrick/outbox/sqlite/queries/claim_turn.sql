@@ -1,0 +1,2 @@
+-- The tenant served last.
+select tenant_id from carrick_turn where channel = :channel

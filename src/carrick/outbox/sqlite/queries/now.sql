@@ -1,0 +1,2 @@
+-- The one clock.
+select now from carrick_clock
