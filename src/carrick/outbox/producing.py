@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -43,19 +44,19 @@ def new_entry(
     if max_wait is not None and delay is None:
         raise InvalidInput("max_wait", "given without delay", "max_wait together with delay")
     return NewEntry(
-        channel=_text("channel", channel, empty=False),
-        event_type=_text("event_type", event_type, empty=False),
+        channel=_known_text("channel", channel, empty=False),
+        event_type=_known_text("event_type", event_type, empty=False),
         payload=encode_payload(payload),
-        key=_optional("key", key),
-        tenant_id=_text("tenant_id", tenant_id),
-        group_key=_optional("group", group),
-        principal=_optional("principal", principal),
-        priority=_priority(priority),
-        headers=_headers(headers),
-        traceparent=_optional("traceparent", traceparent),
-        occurred_at=_moment("occurred_at", occurred_at),
-        delay_seconds=_seconds("delay", delay),
-        max_wait_seconds=_seconds("max_wait", max_wait),
+        key=key if key is None else _text("key", key, empty=False),
+        tenant_id=_known_text("tenant_id", tenant_id),
+        group_key=group if group is None else _text("group", group, empty=False),
+        principal=principal if principal is None else _text("principal", principal, empty=False),
+        priority=priority if priority == 0 and type(priority) is int else _priority(priority),
+        headers=headers if headers is None else _headers(headers),
+        traceparent=traceparent if traceparent is None else _text("traceparent", traceparent, empty=False),
+        occurred_at=occurred_at if occurred_at is None else _moment("occurred_at", occurred_at),
+        delay_seconds=delay if delay is None else _seconds("delay", delay),
+        max_wait_seconds=max_wait if max_wait is None else _seconds("max_wait", max_wait),
     )
 
 
@@ -73,7 +74,8 @@ def encode_payload(payload: Any) -> bytes:
         raise InvalidPayload("payload", str(error), _ACCEPTED) from None
     except (ValueError, RecursionError) as error:
         raise InvalidPayload("payload", f"cannot be written as JSON ({error})", _ACCEPTED) from None
-    _check_json(text)
+    if _depth_exceeds(text, DEEPEST):
+        raise _too_deep()
     return text
 
 
@@ -99,7 +101,11 @@ def _check_json(text: bytes) -> None:
     except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidPayload("payload", f"not JSON ({error})", _ACCEPTED) from None
     if _depth_exceeds(text, DEEPEST):
-        raise InvalidPayload("payload", f"nested deeper than {DEEPEST} levels", _ACCEPTED)
+        raise _too_deep()
+
+
+def _too_deep() -> InvalidPayload:
+    return InvalidPayload("payload", f"nested deeper than {DEEPEST} levels", _ACCEPTED)
 
 
 def _depth_exceeds(text: bytes, limit: int) -> bool:
@@ -143,8 +149,14 @@ def _text(field: str, value: Any, *, empty: bool = True) -> str:
     return value
 
 
-def _optional(field: str, value: Any) -> str | None:
-    return None if value is None else _text(field, value, empty=False)
+def _known_text(field: str, value: Any, *, empty: bool = True) -> str:
+    """As `_text`, for fields whose few values come again and again."""
+    return _remembered_text(field, value, empty) if isinstance(value, str) else _text(field, value, empty=empty)
+
+
+@lru_cache(maxsize=4096)
+def _remembered_text(field: str, value: str, empty: bool) -> str:
+    return _text(field, value, empty=empty)
 
 
 def _priority(value: Any) -> int:
@@ -153,9 +165,7 @@ def _priority(value: Any) -> int:
     return value
 
 
-def _seconds(field: str, value: Seconds | None) -> float | None:
-    if value is None:
-        return None
+def _seconds(field: str, value: Seconds) -> float:
     accepted = f"0 to {MAX_WAIT_SECONDS:.0f} seconds, or a timedelta"
     if isinstance(value, timedelta):
         value = value.total_seconds()
@@ -166,17 +176,13 @@ def _seconds(field: str, value: Seconds | None) -> float | None:
     return float(value)
 
 
-def _moment(field: str, value: Any) -> datetime | None:
-    if value is None:
-        return None
+def _moment(field: str, value: Any) -> datetime:
     if not isinstance(value, datetime) or value.tzinfo is None:
         raise InvalidInput(field, f"{value!r:.80} has no time zone or is no datetime", "a datetime with a time zone")
     return value.astimezone(UTC)
 
 
-def _headers(value: Any) -> bytes | None:
-    if value is None:
-        return None
+def _headers(value: Any) -> bytes:
     accepted = f"a mapping of text to JSON values, at most {MAX_HEADERS_BYTES} bytes, without NUL or lone surrogates"
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise InvalidInput("headers", "is not a mapping with text keys", accepted)

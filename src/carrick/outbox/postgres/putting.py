@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
+
+import msgspec
 
 from carrick.entry import NewEntry, Put, State
 from carrick.errors import BacklogFull, KeyReused, PayloadTooLarge, UnknownChannel
@@ -21,7 +24,7 @@ DEFAULTS = dict(zip(reversed(FIELDS), reversed(NewEntry.__struct_defaults__), st
 
 def put_steps(entry: NewEntry) -> Steps[Put]:
     """Put one entry. Raises UnknownChannel, PayloadTooLarge, KeyReused, BacklogFull; then nothing was written."""
-    rows = yield Statement(query(PACKAGE, "put"), {field: _parameter(entry, field) for field in FIELDS})
+    rows = yield Statement(query(PACKAGE, "put"), {field: column[0] for field, column in _columns([entry]).items()})
     entry_id, created, state, problem = rows[0]
     if problem is not None:
         yield from _raise_problem(problem, entry)
@@ -35,8 +38,7 @@ def put_many_steps(entries: Sequence[NewEntry], *, can_copy: bool) -> Steps[list
     now, bounded = yield from _before_bulk(entries)
     if can_copy and not bounded and all(entry.key is None for entry in entries):
         return (yield from _copy(entries, now))
-    columns = {field: [_parameter(entry, field) for entry in entries] for field in FIELDS}
-    rows = yield Statement(query(PACKAGE, "put_many"), columns)
+    rows = yield Statement(query(PACKAGE, "put_many"), _columns(entries))
     _, _, _, problem, problem_at = rows[0]
     if problem is not None:
         yield from _raise_problem(problem, entries[problem_at])
@@ -58,15 +60,18 @@ def _before_bulk(entries: Sequence[NewEntry]) -> Steps[tuple[datetime, bool]]:
 
 def _copy(entries: Sequence[NewEntry], now: datetime) -> Steps[list[Put]]:
     ids = new_ids(now, len(entries))
-    fields = [field for field in FIELDS if field in ALWAYS_COPIED or _differs(field, entries)]
-    columns = [[_parameter(entry, field) for entry in entries] for field in fields]
-    yield Copy("carrick.record", ("id", *fields), list(zip(ids, *columns, strict=True)))
+    columns = _columns(entries)
+    fields = [field for field in FIELDS if field in ALWAYS_COPIED or columns[field].count(DEFAULTS[field]) < len(ids)]
+    yield Copy("carrick.record", ("id", *fields), list(zip(ids, *(columns[field] for field in fields), strict=True)))
     return [Put(entry_id, True, State.PENDING) for entry_id in ids]
 
 
-def _differs(field: str, entries: Sequence[NewEntry]) -> bool:
-    default = DEFAULTS[field]
-    return any(getattr(entry, field) != default for entry in entries)
+def _columns(entries: Sequence[NewEntry]) -> dict[str, list[Any]]:
+    """The entries' fields, field by field; JSON as text."""
+    columns = dict(zip(FIELDS, map(list, zip(*map(msgspec.structs.astuple, entries), strict=True)), strict=True))
+    for field in TEXT_FIELDS:
+        columns[field] = [value if value is None else value.decode() for value in columns[field]]
+    return columns
 
 
 def new_ids(now: datetime, count: int) -> list[UUID]:
@@ -81,11 +86,6 @@ def new_ids(now: datetime, count: int) -> list[UUID]:
 def _version7(noise: int) -> int:
     """80 random bits with version 7 and variant 10 set in their places."""
     return (noise & ~(0xF << 76) & ~(0x3 << 62)) | (0x7 << 76) | (0x2 << 62)
-
-
-def _parameter(entry: NewEntry, field: str) -> object:
-    value = getattr(entry, field)
-    return value.decode() if value is not None and field in TEXT_FIELDS else value
 
 
 def _raise_problem(problem: str, entry: NewEntry) -> Steps[None]:

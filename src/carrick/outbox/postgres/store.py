@@ -71,6 +71,7 @@ class PostgresStore:
         token: UUID | None = None,
     ) -> Batch:
         check_claim(owner, max_rows=max_rows, max_bytes=max_bytes, lease_seconds=lease_seconds)
+        token = uuid4() if token is None else check_token(token)
         wanted = {
             "channel": channel,
             "owner": owner,
@@ -78,7 +79,7 @@ class PostgresStore:
             "max_bytes": max_bytes,
             "lease_seconds": lease_seconds,
             "tenant": tenant,
-            "token": uuid4() if token is None else check_token(token),
+            "token": token,
         }
         marks = self._marks.of(channel)
         rows = self._claim(wanted, marks)
@@ -88,7 +89,7 @@ class PostgresStore:
         last = {row[TENANT]: (row[DUE], entry) for entry, row in zip(entries, rows, strict=True)}
         self._marks.advance(channel, last, full=max_rows is not None and len(rows) >= max_rows)
         expires = rows[0][EXPIRES] if rows else None
-        return Batch(channel=channel, token=wanted["token"], lease_expires_at=expires, entries=entries)
+        return Batch(channel=channel, token=token, lease_expires_at=expires, entries=entries)
 
     def _claim(self, wanted: Mapping[str, Any], marks: Sequence[Mark]) -> list[tuple[Any, ...]]:
         return self._rows(

@@ -102,15 +102,15 @@ create function carrick._compat_sync_columns(p_from text, p_to text) returns tex
   language sql immutable as $$
   select case p_from || ' ' || p_to
     when 'pending pending' then array['next_attempt_at']
-    when 'pending claimed' then 'status' || lease
-    when 'claimed claimed' then 'status' || lease
+    when 'pending claimed' then array['status'] || lease
+    when 'claimed claimed' then array['status'] || lease
     when 'claimed pending' then array['status', 'next_attempt_at'] || lease || attempt
     when 'claimed delivered' then array['status', 'next_attempt_at'] || lease || attempt
     when 'claimed dead' then array['status', 'next_attempt_at'] || lease || attempt || failure
     when 'pending delivered' then array['status', 'attempt_count', 'last_attempt_at']
-    when 'pending dead' then 'status' || failure
+    when 'pending dead' then array['status'] || failure
     when 'dead pending' then array['status', 'next_attempt_at'] || attempt || failure
-    when 'dead dead' then 'status' || failure
+    when 'dead dead' then array['status'] || failure
     else '{}' end
     from (select array['claimed_by', 'claimed_at', 'lease_expires_at'] as lease,
                  array['attempt_count', 'last_attempt_at', 'last_error_code', 'last_error_message'] as attempt,
