@@ -89,7 +89,7 @@ def _show(simulation: Simulation, stopping: threading.Event, seconds: float | No
 
 def _show_live(console: Console, simulation: Simulation, stopping: threading.Event, deadline: float | None) -> None:
     rates = Rates()
-    with Live(_view(simulation, rates), console=console, auto_refresh=False, transient=True) as live:
+    with Live(_view(simulation, rates), console=console, auto_refresh=False) as live:
         while not _over(stopping, deadline, 1 / REFRESHES_PER_SECOND):
             live.update(_view(simulation, rates), refresh=True)
 
@@ -114,11 +114,13 @@ def _view(simulation: Simulation, rates: Rates) -> Group:
     delivered = simulation.delivered()
     retried = simulation.retried()
     per_second = rates.after(delivered)
-    table = Table(title="Carrick at work (Ctrl-C stops)", title_justify="left")
-    table.add_column("channel")
-    table.add_column("mode")
-    for heading in ("pending", "held", "claimed", "delivered", "retried", "dead", "per second", "oldest"):
-        table.add_column(heading, justify="right", min_width=7)
+    table = Table(
+        title="Carrick at work (Ctrl-C stops)", title_justify="left", box=None, pad_edge=False, collapse_padding=True
+    )
+    for heading in ("channel", "mode"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("pending", "held", "claimed", "delivered", "retried", "dead", "per s", "oldest"):
+        table.add_column(heading, justify="right", min_width=6 if heading == "oldest" else None)
     for stats in simulation.stats():
         age = stats.oldest_pending_age_seconds
         table.add_row(

@@ -201,7 +201,7 @@ class Simulation:
     def _abandon(self, worker: str, batch: Batch) -> None:
         with self._lock:
             self._abandoned.append(Abandoned(worker, batch, time.monotonic() + 2 * LEASE_SECONDS))
-        self._tell(f"{batch.channel}: {worker} died with {len(batch)} entries; its lease ends in {LEASE_SECONDS} s")
+        self._tell(f"{batch.channel}: {worker} died with {_entries(len(batch))}; its lease ends in {LEASE_SECONDS} s")
 
     def _notice_return(self, worker: str, batch: Batch) -> None:
         taken = {entry.id for entry in batch}
@@ -220,7 +220,9 @@ class Simulation:
                 states = self._outbox.finish_all(each.batch.token)
                 self._count(each.batch, states, {})
                 refused = len(each.batch) - len(states)
-                self._tell(f"{each.batch.channel}: {each.worker} woke up late; {refused} of its writes had no effect")
+                self._tell(
+                    f"{each.batch.channel}: {each.worker} woke up late; its finish of {_entries(refused)} had no effect"
+                )
 
     def _close_gates(self) -> None:
         while not self._stopping.wait(SECONDS_BETWEEN_CLOSINGS - SECONDS_CLOSED):
@@ -240,6 +242,10 @@ class Simulation:
 
 def _present(stats: ChannelStats) -> int:
     return stats.pending_count + stats.claimed_count + stats.dead_count
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count} entries"
 
 
 def _short(entry: Entry) -> str:

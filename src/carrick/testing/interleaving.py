@@ -1,4 +1,4 @@
-"""Deterministic interleavings on PostgreSQL: several sessions, each one step at a time, and barriers inside transactions.
+"""Deterministic interleavings on PostgreSQL: sessions that go one step at a time, and barriers inside transactions.
 
 A step either runs to its end, or is seen to wait for another session, or the test fails: nothing is left to timing.
 """
@@ -78,7 +78,7 @@ class Step:
         return self._answer.result(PATIENCE_SECONDS)
 
     def until_it_waits(self, dsn: str) -> None:
-        """Return when the database says that the statement waits for a lock. Raises AssertionError if it ends instead."""
+        """Return when the database says that it waits for a lock. Raises AssertionError if it ends instead."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         with psycopg.connect(dsn, autocommit=True) as observer:
             while time.monotonic() < deadline:
@@ -92,7 +92,7 @@ class Step:
 class Barrier:
     """Stops chosen sessions right before a function is called inside one of theirs, until the barrier is lifted.
 
-    Replaces the function in this database by one that waits for an advisory lock: only for a database of the test's own.
+    Replaces the function by one that waits for an advisory lock first: only for a database of the test's own.
     `signature` is as in `carrick._lock_groups(bigint[])`.
     """
 
@@ -105,8 +105,8 @@ class Barrier:
             "name": sql.Identifier(schema, function),
             "inner": sql.Identifier(schema, f"{function}_behind_barrier"),
             "renamed": sql.Identifier(f"{function}_behind_barrier"),
-            "types": sql.SQL(types),  # type: ignore[arg-type]
-            "args": sql.SQL(", ").join(sql.SQL(f"${n + 1}") for n in range(count)),  # type: ignore[arg-type]
+            "types": sql.SQL(types),
+            "args": sql.SQL(", ").join(sql.SQL(f"${n + 1}") for n in range(count)),
         }
 
     def install(self) -> None:
@@ -123,7 +123,7 @@ class Barrier:
             )
             connection.execute(
                 sql.SQL("create function {name}({types}) returns {returns} language plpgsql as {body}").format(
-                    returns=sql.SQL(returns), body=sql.Literal(body.as_string(connection)), **self._names  # type: ignore[arg-type]
+                    returns=sql.SQL(returns), body=sql.Literal(body.as_string(connection)), **self._names
                 )
             )
 

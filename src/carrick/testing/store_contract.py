@@ -1,12 +1,16 @@
 """The contract of a store: every guarantee of the engine as tests that any implementation can run.
 
-Subclass it where your tests are, and give it two fixtures:
+Subclass it where your tests are, and give it four fixtures:
 
     class TestMyStore(StoreContract):
         @pytest.fixture
         def store(self): ...   # a Store on a fresh database with the schema and no channels
         @pytest.fixture
         def clock(self): ...   # a carrick.testing.Clock that shifts that database's clock
+        @pytest.fixture
+        def outbox(self): ...  # an Outbox over the store
+        @pytest.fixture
+        def connect(self): ... # opens connections of an application to the same database
 
 G1 atomic: PutContract, CallerContract. G2 not lost: PruneContract, OutcomeContract. G3 fenced: LeaseContract.
 G4, G5 groups: OrderedContract, CoalesceContract. G6 once put: KeyContract. G7 outages are free: GateContract.
@@ -16,6 +20,7 @@ G8 fair: FairnessContract, PriorityContract. G9 one clock: ClaimContract. G10 ex
 from __future__ import annotations
 
 from carrick.testing.contract.backlog import BacklogContract
+from carrick.testing.contract.caller import CallerContract
 from carrick.testing.contract.claim import ClaimContract, PriorityContract, UnfairContract
 from carrick.testing.contract.coalesce import CoalesceContract, DebounceContract
 from carrick.testing.contract.expiry import ExpiryContract
@@ -32,6 +37,7 @@ from carrick.testing.contract.upkeep import PruneContract, RedriveContract, Stat
 
 class StoreContract(
     PutContract,
+    CallerContract,
     DeclareContract,
     KeyContract,
     BacklogContract,

@@ -66,7 +66,7 @@ class Database:
 
 
 def connect(path: Path, *, create: bool = False) -> sqlite3.Connection:
-    """A connection whose commits are durable; transactions are begun by hand. Without `create` the file must be there."""
+    """A connection with durable commits; transactions are begun by hand. Without `create` the file must be there."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}",
         uri=True,

@@ -5,13 +5,14 @@ Nothing sleeps to collect more: while a commit is on its way to the disk, the ne
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable
 
 from carrick.entry import NewEntry, Put
-from carrick.errors import CarrickError
+from carrick.errors import StoreUnavailable
 from carrick.outbox.sqlite.database import Database, run
+from carrick.outbox.sqlite.failures import carrick_error
 from carrick.outbox.sqlite.putting import put_steps
 
 
@@ -21,11 +22,12 @@ class Waiting:
     def __init__(self, entry: NewEntry) -> None:
         self.entry = entry
         self.answer: Put | None = None
-        self.error: BaseException | None = None
+        self.error: Exception | None = None
         self.woken = threading.Event()
 
     @property
     def done(self) -> bool:
+        """Whether its commit is over, one way or the other."""
         return self.answer is not None or self.error is not None
 
 
@@ -42,7 +44,7 @@ class GroupCommit:
         """Put an entry; durable when this returns. Raises what is wrong with this put, or why its commit failed."""
         waiting = Waiting(entry)
         if not self._join(waiting):
-            waiting.woken.wait()
+            self._follow(waiting)
         if not waiting.done:
             self._lead()
         if waiting.error is not None:
@@ -58,36 +60,71 @@ class GroupCommit:
             self._led = True
             return leads
 
+    def _follow(self, waiting: Waiting) -> None:
+        """Sleep until committed or asked to lead. A thread that is interrupted leaves no gap in the queue."""
+        try:
+            waiting.woken.wait()
+        except BaseException:
+            with self._mutex:
+                if waiting in self._queue:
+                    self._queue.remove(waiting)
+                if waiting.woken.is_set() and not waiting.done:
+                    self._hand_on()
+            raise
+
     def _lead(self) -> None:
         """Commit what has queued up, wake those, and let the first of the rest lead."""
         group: list[Waiting] = []
         try:
             self._commit(group)
-        except BaseException as error:  # noqa: BLE001  raised by every put of the group, the leader's among them
-            for waiting in group or self._take():
-                waiting.error = _own_copy(error)
+        except BaseException as error:
+            for waiting in group or self._take_into(group):
+                waiting.answer = None
+                waiting.error = waiting.error or _twin(error)
+            if not isinstance(error, Exception):
+                raise
         finally:
-            with self._mutex:
-                heir = self._queue[0] if self._queue else None
-                self._led = heir is not None
-            for waiting in [*group, *([heir] if heir else [])]:
+            for waiting in group:
                 waiting.woken.set()
+            with self._mutex:
+                self._hand_on()
+
+    def _hand_on(self) -> None:
+        heir = self._queue[0] if self._queue else None
+        self._led = heir is not None
+        if heir is not None:
+            heir.woken.set()
 
     def _commit(self, group: list[Waiting]) -> None:
-        """All waiting puts in one transaction; one that fails by itself has written nothing."""
+        """All waiting puts in one transaction; one that fails by itself has written nothing and fails alone."""
         answers: list[tuple[Waiting, Put]] = []
         with self._database.write() as connection:
-            group += self._take()
-            for waiting in group:
+            for waiting in self._take_into(group):
                 try:
                     answers.append((waiting, run(connection, put_steps(waiting.entry))))
-                except CarrickError as error:
-                    waiting.error = error
+                except sqlite3.OperationalError:  # the disk, the file, the schema: nobody's put can be kept
+                    raise
+                except Exception as error:  # noqa: BLE001  raised by the thread whose put it is
+                    waiting.error = self._named(error)
         for waiting, answer in answers:
             waiting.answer = answer
 
-    def _take(self) -> list[Waiting]:
+    def _named(self, error: Exception) -> Exception:
+        known = carrick_error(error, self._database.path) if isinstance(error, sqlite3.Error) else None
+        return known or error
+
+    def _take_into(self, group: list[Waiting]) -> list[Waiting]:
         with self._mutex:
-            group = list(self._queue)
+            group += self._queue
             self._queue.clear()
-            return group
+        return group
+
+
+def _twin(error: BaseException) -> Exception:
+    """The same error for another thread: one that is raised twice at once mixes up its tracebacks."""
+    if not isinstance(error, Exception):
+        return StoreUnavailable("the thread that committed this put was interrupted; nothing was written")
+    twin = type(error).__new__(type(error), *error.args)
+    twin.__dict__.update(error.__dict__)
+    twin.__cause__ = error
+    return twin

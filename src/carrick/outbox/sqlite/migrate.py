@@ -1,4 +1,4 @@
-"""Creates and upgrades the SQLite schema. Safe when many processes start at once: each looks again under the write lock."""
+"""Creates and upgrades the SQLite schema. Safe when many processes start at once: each looks again under the lock."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Puts on SQLite, as statements for whichever connection the caller has.
 
-A put is one INSERT that does nothing when there is a problem, so it is whole or nothing in any transaction or none, and an
-error leaves the caller's transaction usable.
+A put is one INSERT that does nothing when there is a problem, so it is whole or nothing in any transaction or none, and
+an error leaves the caller's transaction usable.
 """
 
 from __future__ import annotations
@@ -123,9 +123,9 @@ def _before_bulk(entries: Sequence[NewEntry]) -> Steps[bool]:
 
 
 def _put_each(entries: Sequence[NewEntry]) -> Steps[list[Put]]:
-    puts = []
+    puts: list[Put] = []
     for entry in entries:
-        puts.append((yield from put_steps(entry)))
+        puts += [(yield from put_steps(entry))]
     return puts
 
 

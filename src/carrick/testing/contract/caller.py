@@ -73,8 +73,8 @@ class CallerContract:
             outbox.put(caller, channel="things", event_type="e", payload=2, key="k")
         with pytest.raises(UnknownChannel):
             outbox.put(caller, channel="nowhere", event_type="e", payload=2)
+        many = [{"channel": "things", "event_type": "e", "payload": 9, "key": key} for key in ("l", "k")]
         with pytest.raises(KeyReused):
-            many = [{"channel": "things", "event_type": "e", "payload": n, "key": key} for n, key in ((1, "l"), (9, "k"))]
             outbox.put_many(caller, many)
         caller.execute("insert into invoice values (2)")
         caller.commit()

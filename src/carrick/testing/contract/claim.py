@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -174,7 +175,7 @@ class ClaimContract:
 
     def test_operations_on_an_unknown_channel_are_refused_with_the_known_ones(self, store: Store) -> None:
         declare(store)
-        operations = [
+        operations: list[Callable[[], object]] = [
             lambda: claim(store, "nowhere"),
             lambda: store.release_expired("nowhere"),
             lambda: store.close_gate("nowhere", "*", 1, "x"),

@@ -112,7 +112,7 @@ class FairnessContract:
         declare(store)
         patient = put(store)
         taken: list[UUID] = []
-        for _ in range(4):
+        for _ in range(5):
             put_run(store, 2, priority=2)
             batch = claim(store, max_rows=1)
             store.finish_all(batch.token)

@@ -17,17 +17,19 @@ from carrick.testing.samples import claim, declare, ids, put, put_run, sample, s
 
 Write = Callable[[Store, Batch], object]
 
+
+def finish_as(kind: OutcomeKind) -> Write:
+    """A finish that gives every entry of the batch one outcome."""
+    outcome = Outcome(kind=kind, after=500, code="stale", message="stale")
+    return lambda store, batch: store.finish(batch.token, dict.fromkeys(ids(batch), outcome))
+
+
 WRITES: dict[str, Write] = {
     "renew": lambda store, batch: store.renew(batch.token, 60),
     "note": lambda store, batch: store.note(batch.token, {"stale": True}),
     "finish_all": lambda store, batch: store.finish_all(batch.token),
     "release": lambda store, batch: store.release(batch.token),
-    **{
-        f"finish {kind}": lambda store, batch, kind=kind: store.finish(
-            batch.token, dict.fromkeys(ids(batch), Outcome(kind=kind, after=500, code="stale", message="stale"))
-        )
-        for kind in OutcomeKind
-    },
+    **{f"finish {kind}": finish_as(kind) for kind in OutcomeKind},
 }
 """Every write after a claim; each answers zero or nothing when the lease has moved on."""
 

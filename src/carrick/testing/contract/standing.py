@@ -1,4 +1,4 @@
-"""Standing and explain: G10, for every entry that is not delivered there is one sentence that says why and until when."""
+"""Standing and explain: G10, one sentence for every entry that is not delivered."""
 
 from __future__ import annotations
 

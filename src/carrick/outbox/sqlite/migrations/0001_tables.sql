@@ -149,7 +149,8 @@ create table carrick_ended (
   dlq_reason         text,
   check ((state = 'dead') = (dlq_reason is not null))
 ) strict;
-create index carrick_ended_order on carrick_ended (channel, state, ended_at, seq);
+create index carrick_ended_delivered on carrick_ended (channel, ended_at) where state = 'delivered';
+create index carrick_ended_dead on carrick_ended (channel, ended_at, seq) where state = 'dead';
 
 -- A gate that stays closed until somebody opens it has the largest number there is.
 create table carrick_gate (

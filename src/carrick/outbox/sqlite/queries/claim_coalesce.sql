@@ -13,7 +13,10 @@ select w.seq
             and not exists (select 1 from carrick_work as h
                              where h.channel = :channel and h.tenant_id = :tenant and h.group_key = w.group_key
                                and h.batch_id is not null)
-            and (select max(e.special) = 0 and max(e.troubled and e.due > :now) = 0
+            and not exists (select 1 from carrick_work as s
+                             where s.channel = :channel and s.tenant_id = :tenant and s.group_key = w.group_key
+                               and s.special = 1)
+            and (select max(e.troubled and e.due > :now) = 0
                         and (max(not e.delayed and e.due <= :now) or max(e.due) <= :now
                              or coalesce(min(e.max_wait_at) <= :now, 0))
                    from carrick_work as e

@@ -1,6 +1,6 @@
 -- Entries that come back apart and are due, oldest first: not behind a gate, of a group that no lease holds (G4), and in
 -- ordered channels behind no earlier entry of their group but those frozen with them (G5).
-select w.seq, w.tenant_id, w.group_key, t.batch_cap, t.frozen_batch
+select w.tenant_id, t.batch_cap, t.frozen_batch
   from carrick_work as w join carrick_trouble as t on t.seq = w.seq
  where w.channel = :channel and w.special = 1 and w.batch_id is null and w.due <= :now
    and (:tenant is null or w.tenant_id = :tenant)

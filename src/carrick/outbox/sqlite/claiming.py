@@ -1,0 +1,186 @@
+"""claim: take due entries for a time; tenants take turns."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from carrick.entry import Batch, Entry
+from carrick.outbox.channel import Mode
+from carrick.outbox.sqlite.database import rows
+from carrick.outbox.sqlite.declaring import known_channel
+from carrick.outbox.sqlite.expiring import return_expired
+from carrick.outbox.sqlite.moment import moment, moment_or_none, span
+from carrick.outbox.sqlite.picking import Pick, Search, as_json, pick, pick_oldest
+from carrick.outbox.sqlite.special import special_picks
+
+ID, HEADERS, OCCURRED_AT, CREATED_AT, INTENT = (
+    Entry.__struct_fields__.index(name) for name in ("id", "headers", "occurred_at", "created_at", "intent")
+)
+"""Columns of claim.sql, which has the fields of an entry in their order, that are not as an entry has them."""
+
+FURTHEST = span(10_000 * 60)
+"""How far the lowest priority ranks behind its due time."""
+
+
+class Limits(NamedTuple):
+    """What one claim asks for; None means the channel's own."""
+
+    owner: str
+    max_rows: int | None
+    max_bytes: int | None
+    lease_seconds: int | None
+    tenant: str | None
+    token: UUID
+
+
+def claim(connection: sqlite3.Connection, name: str, limits: Limits) -> Batch:
+    """Take due entries, in delivery order; leases that have ended are taken back first. Raises UnknownChannel."""
+    channel = known_channel(connection, name)
+    ((now,),) = rows(connection, "now")
+    ((expired, special, low),) = rows(connection, "claim_view", channel=name, now=now)
+    if expired:
+        return_expired(connection, channel, now, now)
+    scopes = [scope for (scope,) in rows(connection, "claim_gates", channel=name, now=now)]
+    empty = Batch(channel=name, token=limits.token, lease_expires_at=None, entries=())
+    if "*" in scopes:
+        return empty
+    search = Search(
+        connection=connection,
+        channel=channel,
+        now=now,
+        horizon=now + FURTHEST if low else now,
+        rows=limits.max_rows or channel.batch_rows,
+        bytes=limits.max_bytes or channel.batch_bytes,
+        tenant=limits.tenant,
+        held_tenants=[scope.removeprefix("tenant:") for scope in scopes if scope.startswith("tenant:")],
+        held_principals=[scope.removeprefix("principal:") for scope in scopes if scope.startswith("principal:")],
+    )
+    picked = _choose(search, comes_apart=bool(special or expired))
+    return _take(search, limits, picked) if picked.seqs else empty
+
+
+def _choose(search: Search, *, comes_apart: bool) -> Pick:
+    """What to take: by turns; or of the tenant asked for, or the oldest of all, what comes back apart first."""
+    channel = search.channel
+    one = channel.one_tenant or channel.mode is Mode.COALESCE
+    if search.tenant is None and (channel.fair or one):
+        special = dict(special_picks(search, by_tenant=True)) if comes_apart else {}
+        return _by_turns(search, special, 1 if one else search.rows)
+    if comes_apart:
+        for _, picked in special_picks(search, by_tenant=False):
+            return picked
+    lanes = search.lanes(None, -1) if search.tenant is None else [search.tenant]
+    free = [lane for lane in lanes if lane not in search.held_tenants]
+    return pick_oldest(search, free) if search.tenant is None else pick(search, free)
+
+
+def _by_turns(search: Search, special: dict[str, Pick], most: int) -> Pick:
+    """Serve the tenants after the one served last, at most so many at once, until some have something to take (G8).
+
+    A tenant with entries that come back apart is served with those, alone, when it is its turn; others share a batch up
+    to that tenant. The turn moves on when tenants remain that this claim could not serve.
+    """
+    round_ = Round(search)
+    while chunk := round_.next(most, special):
+        free = [lane for lane in chunk if lane not in search.held_tenants]
+        picked = special.get(chunk[0]) or pick(search, free)
+        if picked.seqs:
+            last = chunk[-1] if picked.last is None else free[picked.last]
+            if picked.last is not None or round_.remains():
+                rows(search.connection, "claim_set_turn", channel=search.channel.name, tenant=last)
+            return picked
+    return Pick([])
+
+
+class Round:
+    """The tenants of a channel in turn: after the one served last, to the end, and from the beginning to that one."""
+
+    def __init__(self, search: Search) -> None:
+        turn = rows(search.connection, "claim_turn", channel=search.channel.name)
+        self._tenants = self._walk(search, turn[0][0] if turn else None)
+        self._ahead: list[str] = []
+
+    def next(self, most: int, special: Mapping[str, Pick]) -> list[str]:
+        """The next tenants to serve together; one with entries that come back apart stands alone."""
+        self._look_ahead(most)
+        shared = list(takewhile(lambda lane: lane not in special, self._ahead[:most]))
+        chunk = shared or self._ahead[:1]
+        self._ahead = self._ahead[len(chunk) :]
+        return chunk
+
+    def remains(self) -> bool:
+        """Whether tenants wait that were not served in this round."""
+        self._look_ahead(1)
+        return bool(self._ahead)
+
+    def _look_ahead(self, count: int) -> None:
+        while len(self._ahead) < count and (tenant := next(self._tenants, None)) is not None:
+            self._ahead.append(tenant)
+
+    @staticmethod
+    def _walk(search: Search, after: str | None) -> Iterator[str]:
+        size = 2 * search.rows + 16
+        for start, end in ((after, None), (None, after)) if after is not None else ((None, None),):
+            at: str | None = start
+            while lanes := search.lanes(at, size):
+                at = lanes[-1]
+                yield from (lane for lane in lanes if end is None or lane <= end)
+                if len(lanes) < size or (end is not None and at > end):
+                    break
+
+
+def _take(search: Search, limits: Limits, picked: Pick) -> Batch:
+    expires_at = search.now + span(limits.lease_seconds or search.channel.lease_seconds)
+    chosen = as_json(picked.seqs)
+    ((batch_id,),) = rows(
+        search.connection,
+        "claim_lease",
+        token=str(limits.token),
+        channel=search.channel.name,
+        owner=limits.owner,
+        now=search.now,
+        expires_at=expires_at,
+        mode=search.channel.mode.value,
+        frozen=picked.frozen,
+        picked=chosen,
+    )
+    rows(search.connection, "claim_take", batch_id=batch_id, picked=chosen)
+    taken = rows(search.connection, "claim", batch_id=batch_id)
+    if picked.frozen:
+        taken.sort(key=lambda row: row[1])
+    elif search.channel.mode is not Mode.STREAM:
+        taken = _grouped(taken)
+    return Batch(
+        channel=search.channel.name,
+        token=limits.token,
+        lease_expires_at=moment(expires_at),
+        entries=tuple(map(_entry, taken)),
+    )
+
+
+def _grouped(taken: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Groups by the rank of their first, their entries in order of arrival; `taken` is sorted by rank."""
+    ranks: dict[tuple[str, str], int] = {}
+    keyed = []
+    for row in taken:
+        entry_id, seq, _, tenant_id, _, group_key, *_, rank = row
+        first = ranks.setdefault((tenant_id, group_key or entry_id), rank)
+        keyed.append(((first, tenant_id, group_key is None, group_key or "", seq), row))
+    return [row for _, row in sorted(keyed, key=lambda entry: entry[0])]
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    fields = list(row[:-1])
+    fields[ID] = UUID(row[ID])
+    fields[CREATED_AT] = moment(row[CREATED_AT])
+    fields[OCCURRED_AT] = moment_or_none(row[OCCURRED_AT])
+    for place in (HEADERS, INTENT):
+        if row[place] is not None:
+            fields[place] = msgspec.json.decode(row[place])
+    return Entry(*fields)

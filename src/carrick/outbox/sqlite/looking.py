@@ -1,0 +1,149 @@
+"""What people look at: gates, channels at a glance, and where one entry stands."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from carrick.entry import ChannelStats, Gate, Standing, State
+from carrick.errors import EntryNotFound
+from carrick.outbox.channel import Mode
+from carrick.outbox.sqlite.database import rows
+from carrick.outbox.sqlite.moment import moment, moment_or_none
+
+
+def gates(connection: sqlite3.Connection, channel: str | None) -> list[Gate]:
+    """Gates that are closed now."""
+    return [_gate(row) for row in rows(connection, "gates", channel=channel)]
+
+
+def stats(connection: sqlite3.Connection) -> list[ChannelStats]:
+    """Every channel at a glance."""
+    return [
+        ChannelStats(
+            **dict(zip(ChannelStats.__struct_fields__, counts, strict=False)),
+            last_success_at=_parsed(success),
+            last_error_at=_parsed(error),
+        )
+        for *counts, success, error in rows(connection, "stats")
+    ]
+
+
+def standing(connection: sqlite3.Connection, entry_id: UUID) -> Standing:
+    """The facts about where one entry stands. Raises EntryNotFound."""
+    found = rows(connection, "standing", id=str(entry_id))
+    if not found:
+        raise EntryNotFound(entry_id)
+    (seq, now, channel, tenant_id, principal, group_key, event_type, created_at, state, attempts, crashes, due, rank,
+     tried, code, message, owner, claimed_at, expires_at, ended_at, dlq_reason, frozen, mode) = found[0]  # fmt: skip
+    facts = Facts(connection, seq, now, channel, tenant_id, principal, group_key, rank, bool(frozen), mode)
+    waits = facts.waiting() if state == State.PENDING else NOT_WAITING
+    return Standing(
+        id=entry_id,
+        now=moment(now),
+        channel=channel,
+        tenant_id=tenant_id,
+        principal=principal,
+        group_key=group_key,
+        event_type=event_type,
+        state=State(state),
+        created_at=moment(created_at),
+        attempt_count=attempts,
+        crash_count=crashes,
+        next_attempt_at=moment_or_none(due),
+        last_attempt_at=moment_or_none(tried),
+        last_error_code=code,
+        last_error_message=message,
+        claimed_by=owner,
+        claimed_at=moment_or_none(claimed_at),
+        lease_expires_at=moment_or_none(expires_at),
+        delivered_at=moment_or_none(ended_at) if state == State.DELIVERED else None,
+        failed_at=moment_or_none(ended_at) if state == State.DEAD else None,
+        dlq_reason=dlq_reason,
+        **waits,
+    )
+
+
+NOT_WAITING: dict[str, Any] = {
+    "frozen": False,
+    "gate": None,
+    "blocked_by": None,
+    "group_held": False,
+    "group_due_at": None,
+    "rank_ahead": 0,
+}
+"""What is said of an entry that is claimed or has ended."""
+
+
+class Facts:
+    """What keeps one waiting entry waiting, looked up where it matters."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        seq: int,
+        now: int,
+        channel: str,
+        tenant_id: str,
+        principal: str | None,
+        group_key: str | None,
+        rank: int,
+        frozen: bool,
+        mode: str,
+    ) -> None:
+        self._connection = connection
+        self._where = {"seq": seq, "now": now, "channel": channel, "tenant_id": tenant_id, "principal": principal}
+        self._group_key = group_key
+        self._rank = rank
+        self._frozen = frozen
+        self._mode = mode
+
+    def waiting(self) -> dict[str, Any]:
+        """The fields of Standing that only a waiting entry has."""
+        found = rows(self._connection, "standing_gate", **self._where)
+        ((ahead,),) = rows(self._connection, "standing_ahead", rank=self._rank, **self._where)
+        grouped = self._mode != Mode.STREAM and self._group_key is not None
+        return {
+            **NOT_WAITING,
+            "frozen": self._frozen,
+            "gate": _gate(found[0]) if found else None,
+            "rank_ahead": ahead,
+            **(self._group() if grouped else {}),
+        }
+
+    def _group(self) -> dict[str, Any]:
+        ((held, earlier, frozen, *times),) = rows(
+            self._connection, "standing_group", group_key=self._group_key, **self._where
+        )
+        coalesces = self._mode == Mode.COALESCE
+        blocked_by = (None if self._frozen else frozen) if coalesces else earlier
+        return {
+            "group_held": bool(held),
+            "blocked_by": None if blocked_by is None else UUID(blocked_by),
+            "group_due_at": _group_due(*times) if coalesces else None,
+        }
+
+
+def _group_due(
+    troubled: int | None, undelayed: int | None, delayed: int | None, earliest: int | None, max_wait: int | None
+) -> datetime | None:
+    """When a group is due: last put + delay, an entry without delay, or the longest wait; not before a retry's time."""
+    soonest = min(time for time in (undelayed, earliest if delayed is None else delayed, max_wait) if time is not None)
+    return moment(soonest if troubled is None else max(soonest, troubled))
+
+
+def _gate(row: tuple[Any, ...]) -> Gate:
+    channel, scope, closed_until, reason, failures = row
+    return Gate(
+        channel=channel,
+        scope=scope,
+        closed_until=moment_or_none(closed_until),
+        reason=reason,
+        consecutive_failures=failures,
+    )
+
+
+def _parsed(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

@@ -1,0 +1,181 @@
+"""Which waiting entries a claim takes, by the channel's mode. Everything here reads only; `claiming` takes.
+
+The writer's transaction is open meanwhile, so nobody else picks: unlike on PostgreSQL nothing needs to be locked.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from carrick.outbox.channel import Channel, Mode
+from carrick.outbox.sqlite.database import rows
+
+
+class Pick(NamedTuple):
+    """Sequence numbers to take. `last`: of the tenants given, the place of the last that was served, where the limits
+    left out others that had something due; else None. `frozen`: a batch that came back as it was.
+    """
+
+    seqs: list[int]
+    last: int | None = None
+    frozen: bool = False
+
+
+class Search(NamedTuple):
+    """One claim's search: the channel at one moment, the limits, and what is behind closed gates."""
+
+    connection: sqlite3.Connection
+    channel: Channel
+    now: int
+    horizon: int
+    rows: int
+    bytes: int
+    tenant: str | None
+    held_tenants: list[str]
+    held_principals: list[str]
+
+    def ask(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
+        """The rows of a query about this channel, now, without what gates hold."""
+        lists = {key: as_json(value) if isinstance(value, list) else value for key, value in params.items()}
+        return rows(
+            self.connection,
+            name,
+            channel=self.channel.name,
+            now=self.now,
+            horizon=self.horizon,
+            held_principals=as_json(self.held_principals),
+            **lists,
+        )
+
+    def lanes(self, after: str | None, most: int) -> list[str]:
+        """Tenants with waiting entries, by name."""
+        return [tenant for (tenant,) in self.ask("claim_lanes", after=after, most=most)]
+
+
+def as_json(values: Iterable[Any]) -> str:
+    """A list as a parameter for json_each."""
+    return msgspec.json.encode(list(values)).decode()
+
+
+def pick(search: Search, lanes: list[str]) -> Pick:
+    """Entries of the given tenants, in the channel's mode; coalesced ones of the first tenant."""
+    if not lanes:
+        return Pick([])
+    match search.channel.mode:
+        case Mode.STREAM:
+            return pick_stream(search, lanes)
+        case Mode.ORDERED:
+            return pick_ordered(search, lanes)
+        case Mode.COALESCE:
+            return pick_coalesce(search, lanes[0])
+
+
+def pick_stream(search: Search, lanes: list[str]) -> Pick:
+    """Independent entries, each tenant its share; a second pass gives what some tenants left over to the others."""
+    first = _offers(search, lanes, _share(search.rows, lanes), [])
+    taken = within(_by_place(first), search.bytes)
+    picked = [seq for _, seq, _ in taken]
+    if len(lanes) > 1 and len(picked) < search.rows:
+        left = search.bytes - sum(size for _, _, size in taken)
+        if taken and left > 0:
+            more = _offers(search, lanes, search.rows - len(picked), picked)
+            picked += [seq for _, seq, _ in within(_by_place(more), left, at_least=0)]
+    return Pick(picked[: search.rows], _last_served([lane for lane, _, _ in first], [lane for lane, _, _ in taken]))
+
+
+def pick_oldest(search: Search, lanes: list[str]) -> Pick:
+    """The oldest entries whoever's they are: for channels that are not fair."""
+    if search.channel.mode is Mode.ORDERED:
+        heads = sorted(search.ask("claim_ordered", lanes=lanes, share=search.rows), key=lambda head: (head[3], head[1]))
+        return Pick([seq for _, seq, _ in _runs(search, heads)])
+    found = search.ask("claim_oldest", lanes=lanes, rows=search.rows)
+    return Pick([seq for _, seq, _ in within([(0, seq, size) for seq, size in found], search.bytes)])
+
+
+def pick_ordered(search: Search, lanes: list[str]) -> Pick:
+    """Runs: per group the oldest and what may follow it, of each tenant its share of heads."""
+    offers = search.ask("claim_ordered", lanes=lanes, share=_share(search.rows, lanes))
+    taken = _runs(search, _by_place(offers))
+    last = _last_served([lane for lane, *_ in offers], [lane for lane, _, _ in taken])
+    return Pick([seq for _, seq, _ in taken], last)
+
+
+def pick_coalesce(search: Search, tenant: str) -> Pick:
+    """Whole waiting groups of one tenant that are due; `rows` counts groups."""
+    return whole_groups(search, [seq for (seq,) in search.ask("claim_coalesce", tenant=tenant, units=search.rows)])
+
+
+def whole_groups(search: Search, heads: list[int]) -> Pick:
+    """The groups of the given entries, each with all that is not behind a gate, as many as the bytes allow."""
+    members: dict[int, list[int]] = defaultdict(list)
+    sizes: dict[int, int] = defaultdict(int)
+    for unit, seq, size in search.ask("claim_members", heads=heads):
+        members[unit].append(seq)
+        sizes[unit] += size
+    whole = within([(unit, unit, sizes[unit]) for unit in range(len(heads))], search.bytes)
+    return Pick([seq for unit, _, _ in whole for seq in members[unit]])
+
+
+Offer = tuple[int, int, int]
+"""The place of its tenant among those given, an entry, its size."""
+
+
+def _offers(search: Search, lanes: list[str], share: int, picked: list[int]) -> list[Any]:
+    return search.ask("claim_stream", lanes=lanes, share=share, picked=picked)
+
+
+def _share(wanted: int, lanes: Sequence[str]) -> int:
+    return max(1, -(-wanted // len(lanes)))
+
+
+def _by_place(offers: Iterable[Any]) -> list[Any]:
+    """The first offer of every tenant, then the second of every tenant, and so on."""
+    places: dict[int, int] = defaultdict(int)
+    placed = []
+    for offer in offers:
+        places[offer[0]] += 1
+        placed.append((places[offer[0]], offer[0], offer))
+    return [offer for _, _, offer in sorted(placed, key=lambda entry: entry[:2])]
+
+
+def within(offers: Iterable[Offer], most: int, *, at_least: int = 1) -> list[Offer]:
+    """As many from the front as the bytes allow, the first whatever its size."""
+    taken: list[Offer] = []
+    upto = 0
+    for offer in offers:
+        upto += offer[2]
+        if upto > most and len(taken) >= at_least:
+            break
+        taken.append(offer)
+    return taken
+
+
+def _runs(search: Search, heads: Sequence[Any]) -> list[Offer]:
+    """The first entry of every run, the second of every run, ...; one that may not go yet ends its run (G5)."""
+    heads = heads[: search.rows]
+    if not heads:
+        return []
+    length = min(search.rows, 4 * -(-search.rows // len(heads)))
+    runs: list[list[Offer]] = [[(lane, seq, size)] for lane, seq, size, _ in heads]
+    ended: set[int] = set()
+    if length > 1:
+        for head, seq, size, ready in search.ask(
+            "claim_followers", heads=[seq for _, seq, _, _ in heads], followers=length - 1
+        ):
+            if not ready:
+                ended.add(head)
+            if head not in ended:
+                runs[head].append((heads[head][0], seq, size))
+    placed = sorted((place, head, offer) for head, run in enumerate(runs) for place, offer in enumerate(run))
+    return within([offer for _, _, offer in placed[: search.rows]], search.bytes)
+
+
+def _last_served(offering: Iterable[int], served: Iterable[int]) -> int | None:
+    """The last tenant served, when others had something to offer and got nothing."""
+    got = set(served)
+    return max(got) if got and set(offering) - got else None

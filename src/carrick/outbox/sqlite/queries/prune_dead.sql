@@ -1,0 +1,4 @@
+-- Dead entries past their retention, the oldest first.
+select seq from carrick_ended
+ where channel = :channel and state = 'dead' and ended_at <= :before
+ order by ended_at, seq limit :max_rows

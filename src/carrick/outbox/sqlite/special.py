@@ -1,0 +1,65 @@
+"""Entries that come back apart: a frozen batch whole and alone, or suspects of a crash in ever smaller batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from carrick.outbox.channel import Mode
+from carrick.outbox.sqlite.picking import Pick, Search, whole_groups, within
+
+
+class Special(NamedTuple):
+    """An entry that comes back apart, through which the batch it belongs to is seen."""
+
+    tenant_id: str
+    batch_cap: int | None
+    frozen_batch: str | None
+
+
+def special_picks(search: Search, *, by_tenant: bool) -> Iterator[tuple[str, Pick]]:
+    """Batches of such entries that may go, the oldest first, each with the tenant it was found through.
+
+    `by_tenant`: at most one per tenant, and suspects of that tenant only.
+    """
+    seen: set[str | None] = set()
+    for row in search.ask(
+        "claim_special", tenant=search.tenant, held_tenants=search.held_tenants, mode=search.channel.mode.value
+    ):
+        special = Special(*row)
+        if special.frozen_batch in seen or (by_tenant and special.tenant_id in seen):
+            continue
+        picked = _frozen(search, special) if special.frozen_batch else _suspects(search, special, by_tenant=by_tenant)
+        if picked.seqs:
+            yield special.tenant_id, picked
+            seen.add(special.tenant_id)
+        if special.frozen_batch:
+            seen.add(special.frozen_batch)
+
+
+def _frozen(search: Search, special: Special) -> Pick:
+    """The whole batch, or nothing while one of its entries may not go."""
+    found = search.ask(
+        "claim_frozen",
+        frozen_batch=special.frozen_batch,
+        tenant=search.tenant,
+        held_tenants=search.held_tenants,
+        mode=search.channel.mode.value,
+    )
+    return Pick([seq for seq, _ in found] if all(may_go for _, may_go in found) else [], frozen=True)
+
+
+def _suspects(search: Search, special: Special, *, by_tenant: bool) -> Pick:
+    """Suspects with the same cap, at most as many as the cap and the limits allow. A coalesced group is one."""
+    coalesces = search.channel.mode is Mode.COALESCE
+    found = search.ask(
+        "claim_suspects",
+        batch_cap=special.batch_cap,
+        tenant=special.tenant_id if by_tenant or coalesces or search.channel.one_tenant else search.tenant,
+        held_tenants=search.held_tenants,
+        mode=search.channel.mode.value,
+        most=min(special.batch_cap or 1, search.rows),
+    )
+    if coalesces:
+        return whole_groups(search, [seq for seq, _ in found])
+    return Pick([seq for _, seq, _ in within([(0, seq, size) for seq, size in found], search.bytes)])

@@ -1,0 +1,174 @@
+"""The Store on SQLite: every operation is one transaction on the file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+from carrick.entry import Batch, ChannelStats, Gate, NewEntry, Outcome, Put, Standing, State
+from carrick.errors import InvalidInput
+from carrick.outbox.channel import MAX_LEASE_SECONDS, MAX_WAIT_SECONDS, Channel
+from carrick.outbox.limits import check_claim, check_finite, check_limit, check_token
+from carrick.outbox.sqlite import claiming, declaring, expiring, finishing, looking, migrate, retention
+from carrick.outbox.sqlite.database import Database, rows, run
+from carrick.outbox.sqlite.group_commit import GroupCommit
+from carrick.outbox.sqlite.moment import FOREVER, moment, span
+from carrick.outbox.sqlite.putting import put_many_steps
+
+SCOPE = re.compile(r"\*|(tenant|principal):.+", re.DOTALL)
+LONGEST_GATE_SECONDS = 3_153_600_000
+MOST_REDRIVEN = 2**31 - 1
+MOST_PRUNED = 1_000_000
+
+
+class SqliteStore:
+    """The outbox in one SQLite file (WAL mode, durable commits). Other processes may use the file at the same time."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._database = Database(path)
+        self._puts = GroupCommit(self._database)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def now(self) -> datetime:
+        with self._database.read() as connection:
+            return moment(rows(connection, "now")[0][0])
+
+    def check_schema(self) -> None:
+        with self._database.read() as connection:
+            migrate.check_schema(self._database.path, connection)
+
+    def declare(self, channel: Channel) -> None:
+        with self._database.write() as connection:
+            declaring.declare(connection, channel)
+
+    def channels(self) -> dict[str, Channel]:
+        with self._database.read() as connection:
+            return declaring.channels(connection)
+
+    def put(self, entry: NewEntry) -> Put:
+        return self._puts.put(entry)
+
+    def put_many(self, entries: Sequence[NewEntry]) -> list[Put]:
+        with self._database.write() as connection:
+            return run(connection, put_many_steps(entries))
+
+    def claim(
+        self,
+        channel: str,
+        owner: str,
+        *,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
+        lease_seconds: int | None = None,
+        tenant: str | None = None,
+        token: UUID | None = None,
+    ) -> Batch:
+        check_claim(owner, max_rows=max_rows, max_bytes=max_bytes, lease_seconds=lease_seconds)
+        held_by = uuid4() if token is None else check_token(token)
+        limits = claiming.Limits(owner, max_rows, max_bytes, lease_seconds, tenant, held_by)
+        with self._database.write() as connection:
+            return claiming.claim(connection, channel, limits)
+
+    def renew(self, token: UUID, seconds: int) -> int:
+        check_limit("seconds", seconds, MAX_LEASE_SECONDS)
+        lease = check_token(token)
+        with self._database.write() as connection:
+            return finishing.renew(connection, lease, seconds)
+
+    def note(self, token: UUID, intent: Any) -> int:
+        lease, text = check_token(token), json.dumps(intent)
+        with self._database.write() as connection:
+            return finishing.note(connection, lease, text)
+
+    def finish(self, token: UUID, outcomes: Mapping[UUID, Outcome]) -> dict[UUID, State]:
+        lease = check_token(token)
+        finishing.check_outcomes(outcomes)
+        with self._database.write() as connection:
+            return finishing.finish(connection, lease, outcomes)
+
+    def finish_all(self, token: UUID) -> dict[UUID, State]:
+        lease = check_token(token)
+        with self._database.write() as connection:
+            return finishing.finish_all(connection, lease)
+
+    def release(self, token: UUID) -> int:
+        lease = check_token(token)
+        with self._database.write() as connection:
+            return finishing.release(connection, lease)
+
+    def release_expired(self, channel: str, *, older_than_seconds: float = 0) -> int:
+        check_finite("older_than_seconds", older_than_seconds)
+        with self._database.write() as connection:
+            known = declaring.known_channel(connection, channel)
+            now = rows(connection, "now")[0][0]
+            before = now - span(min(older_than_seconds, LONGEST_GATE_SECONDS))
+            return expiring.return_expired(connection, known, now, before)
+
+    def close_gate(self, channel: str, scope: str, seconds: float | None, reason: str) -> None:
+        check_finite("seconds", seconds)
+        _check_scope(scope)
+        if seconds is not None and seconds > LONGEST_GATE_SECONDS:
+            raise InvalidInput("seconds", f"{seconds} is out of range", "0 or more, or None until opened")
+        with self._database.write() as connection:
+            declaring.known_channel(connection, channel)
+            now = rows(connection, "now")[0][0]
+            until = FOREVER if seconds is None else now + span(seconds)
+            gate = {"channel": channel, "scope": scope, "reason": reason or "", "now": now, "closed_until": until}
+            rows(connection, "close_gate", **gate)
+
+    def open_gate(self, channel: str, scope: str) -> None:
+        _check_scope(scope)
+        with self._database.write() as connection:
+            declaring.known_channel(connection, channel)
+            rows(connection, "open_gate", channel=channel, scope=scope)
+
+    def gates(self, channel: str | None = None) -> list[Gate]:
+        with self._database.read() as connection:
+            return looking.gates(connection, channel)
+
+    def redrive(
+        self,
+        channel: str,
+        *,
+        ids: Sequence[UUID] | None = None,
+        reason: str | None = None,
+        max_rows: int | None = None,
+        spread_seconds: float = 60,
+        dry_run: bool = False,
+    ) -> int:
+        check_limit("max_rows", max_rows, MOST_REDRIVEN)
+        check_finite("spread_seconds", spread_seconds)
+        if spread_seconds > MAX_WAIT_SECONDS:
+            raise InvalidInput("spread_seconds", f"{spread_seconds} is out of range", f"0 to {MAX_WAIT_SECONDS:.0f}")
+        wanted = None if ids is None else [check_token(entry_id) for entry_id in ids]
+        with self._database.read() if dry_run else self._database.write() as connection:
+            seqs = retention.dead_entries(connection, channel, wanted, reason, max_rows)
+            if not dry_run:
+                retention.redrive(connection, channel, seqs, spread_seconds)
+            return len(seqs)
+
+    def prune(self, channel: str, *, max_rows: int = 10_000) -> int:
+        check_limit("max_rows", max_rows, MOST_PRUNED)
+        with self._database.write() as connection:
+            return retention.prune(connection, channel, max_rows)
+
+    def stats(self) -> list[ChannelStats]:
+        with self._database.read() as connection:
+            return looking.stats(connection)
+
+    def standing(self, entry_id: UUID) -> Standing:
+        wanted = check_token(entry_id)
+        with self._database.read() as connection:
+            return looking.standing(connection, wanted)
+
+
+def _check_scope(scope: object) -> None:
+    if not isinstance(scope, str) or not SCOPE.fullmatch(scope):
+        raise InvalidInput("scope", f"{scope!r:.80} is no gate scope", "*, tenant:NAME, principal:NAME")

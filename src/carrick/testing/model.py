@@ -1,0 +1,269 @@
+"""The rules of the engine in plain Python: what each operation does to entries. A model for tests, not a store.
+
+It follows the documents, not the SQL. What a claim may take is judged in `claim_rules`; this module applies it.
+Times are seconds on the model's own clock. Every operation happens a moment after the one before, as in a database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from carrick.entry import NewEntry, Outcome, OutcomeKind, State
+from carrick.outbox.channel import Channel, Mode
+from carrick.outbox.transitions import CRASHES_UNTIL_DEAD, TRANSITIONS, after_attempt
+
+MOMENT = 1e-6
+SECONDS_PER_DAY = 86_400
+SECONDS_PER_PRIORITY_STEP = 600
+
+
+@dataclass(eq=False)
+class ModelEntry:
+    """One entry. `number` is its place in the order of puts."""
+
+    number: int
+    new: NewEntry
+    due: float
+    state: State = State.PENDING
+    delayed: bool = False
+    max_wait_at: float | None = None
+    attempts: int = 0
+    crashes: int = 0
+    troubled: bool = False
+    cap: int | None = None
+    frozen: int | None = None
+    intent: Any = None
+    reason: str | None = None
+    ended_at: float = 0.0
+
+    @property
+    def rank(self) -> float:
+        """The order of claims: ten minutes of waiting outweigh one step of priority."""
+        return self.due - SECONDS_PER_PRIORITY_STEP * self.new.priority
+
+    @property
+    def place(self) -> tuple[float, int]:
+        """Rank, and the order of puts between equals."""
+        return (self.rank, self.number)
+
+    @property
+    def group(self) -> tuple[str, str] | None:
+        """The group it belongs to, of its tenant."""
+        return None if self.new.group_key is None else (self.new.tenant_id, self.new.group_key)
+
+    @property
+    def suspected(self) -> bool:
+        """It was there when a worker died, and has not been tried to the end since."""
+        return self.state is State.PENDING and self.cap is not None and self.frozen is None
+
+    @property
+    def apart(self) -> bool:
+        """It comes back apart from the others: suspected, or part of a frozen batch."""
+        return self.state is State.PENDING and (self.cap is not None or self.frozen is not None)
+
+
+@dataclass
+class ModelLease:
+    """One claimed batch."""
+
+    channel: str
+    entries: list[ModelEntry]
+    units: int
+    expires_at: float
+    intent: Any = None
+
+
+@dataclass
+class Model:
+    """All channels, entries, leases and gates."""
+
+    channels: dict[str, Channel]
+    now: float = 0.0
+    entries: list[ModelEntry] = field(default_factory=list)
+    leases: dict[int, ModelLease] = field(default_factory=dict)
+    gates: dict[tuple[str, str], float] = field(default_factory=dict)
+    _frozen: count[int] = field(default_factory=count)
+
+    def shift(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+
+    def tick(self) -> None:
+        """The moment between two operations."""
+        self.now += MOMENT
+
+    def of(self, channel: str, *states: State) -> list[ModelEntry]:
+        """The channel's entries in those states, in the order of puts."""
+        return [entry for entry in self.entries if entry.new.channel == channel and entry.state in states]
+
+    def known_key(self, new: NewEntry) -> ModelEntry | None:
+        """The entry that has the key already. Prune forgets keys (remember_keys_days is not modelled)."""
+        if new.key is None:
+            return None
+        wanted = (new.channel, new.tenant_id, new.key)
+        for entry in self.entries:
+            if (entry.new.channel, entry.new.tenant_id, entry.new.key) == wanted:
+                return entry
+        return None
+
+    def put(self, new: NewEntry) -> ModelEntry:
+        """A new entry, due after its delay; debounced no longer than max_wait."""
+        delay = new.delay_seconds or 0.0
+        longest = delay if new.max_wait_seconds is None else new.max_wait_seconds
+        entry = ModelEntry(len(self.entries), new, self.now + min(delay, longest))
+        entry.delayed = new.delay_seconds is not None
+        if new.max_wait_seconds is not None:
+            entry.max_wait_at = self.now + new.max_wait_seconds
+        self.entries.append(entry)
+        return entry
+
+    def take(self, channel: str, token: int, taken: Sequence[ModelEntry], lease_seconds: float) -> None:
+        """What a claim took is held under its lease. A frozen batch is one unit, a coalesced group as well."""
+        if not taken:
+            return
+        units = len(taken)
+        if taken[0].frozen is not None:
+            units = 1
+        elif self.channels[channel].mode is Mode.COALESCE:
+            units = len({entry.group or entry.number for entry in taken})
+        for entry in taken:
+            entry.state = State.CLAIMED
+        self.leases[token] = ModelLease(channel, list(taken), units, self.now + lease_seconds)
+
+    def return_expired(self, channel: str, older_than: float = 0.0) -> int:
+        """Leases that ended: their entries come back in smaller batches, and die of the fifth crash alone."""
+        ended = [
+            token
+            for token, lease in self.leases.items()
+            if lease.channel == channel and lease.expires_at <= self.now - older_than
+        ]
+        returned = 0
+        for token in ended:
+            lease = self.leases.pop(token)
+            returned += len(lease.entries)
+            self._expire(lease)
+        return returned
+
+    def _expire(self, lease: ModelLease) -> None:
+        if self.channels[lease.channel].mode is Mode.COALESCE and lease.intent is not None:
+            self._freeze([entry for entry in lease.entries if entry.frozen is None], by_group=True)
+        for entry in lease.entries:
+            self._wait_again(entry)
+            entry.troubled = True
+            entry.crashes += lease.units == 1
+            entry.cap = max(1, lease.units // 2)
+            entry.intent = entry.intent if lease.intent is None else lease.intent
+            if entry.crashes >= CRASHES_UNTIL_DEAD:
+                self._end(entry, State.DEAD, "crash_loop")
+
+    def _freeze(self, entries: Iterable[ModelEntry], *, by_group: bool) -> None:
+        batches: dict[Any, int] = {}
+        for entry in entries:
+            unit = (entry.group or entry.number) if by_group else None
+            entry.frozen = batches.setdefault(unit, next(self._frozen))
+
+    def finish(self, token: int, outcomes: Mapping[int, Outcome]) -> dict[int, State]:
+        """Outcomes by entry number; the new states of those that are held under the token."""
+        lease = self.leases.get(token)
+        if lease is None:
+            return {}
+        held = [entry for entry in lease.entries if entry.number in outcomes]
+        for entry in held:
+            self._apply(entry, lease, outcomes[entry.number])
+        unsure = [e for e in held if outcomes[e.number].kind is OutcomeKind.UNSURE and e.state is State.PENDING]
+        self._freeze(unsure, by_group=self.channels[lease.channel].mode is Mode.COALESCE)
+        lease.entries = [entry for entry in lease.entries if entry.number not in outcomes]
+        if not lease.entries:
+            del self.leases[token]
+        return {entry.number: entry.state for entry in held}
+
+    def _apply(self, entry: ModelEntry, lease: ModelLease, outcome: Outcome) -> None:
+        transition = TRANSITIONS[outcome.kind]
+        channel = self.channels[lease.channel]
+        entry.attempts += transition.spends_attempt
+        state = after_attempt(outcome.kind, entry.attempts, channel.max_attempts)
+        if state is not State.PENDING:
+            rejected = outcome.kind is OutcomeKind.REJECTED
+            self._end(entry, state, None if state is State.DELIVERED else "rejected" if rejected else "max_attempts")
+            return
+        self._wait_again(entry)
+        if outcome.after is not None:
+            entry.due = max(entry.due, self.now + outcome.after)
+        if transition.spends_attempt:
+            entry.due = self.now + (outcome.after or 0.0)
+            entry.troubled, entry.crashes, entry.cap, entry.frozen = True, 0, None, None
+            entry.intent = (entry.intent if lease.intent is None else lease.intent) if transition.freezes else None
+
+    def _wait_again(self, entry: ModelEntry) -> None:
+        """It has been due once: what it waited for is over."""
+        entry.state = State.PENDING
+        entry.delayed = False
+        entry.max_wait_at = None
+
+    def _end(self, entry: ModelEntry, state: State, reason: str | None) -> None:
+        entry.state, entry.reason, entry.ended_at = state, reason, self.now
+        entry.troubled, entry.cap, entry.frozen, entry.intent = False, None, None, None
+
+    def release(self, token: int) -> int:
+        """Everything under the token goes back unspent."""
+        lease = self.leases.get(token)
+        return 0 if lease is None else len(self.finish(token, {e.number: Outcome.released() for e in lease.entries}))
+
+    def renew(self, token: int, seconds: float) -> int:
+        """The lease ends that many seconds from now."""
+        lease = self.leases.get(token)
+        if lease is None:
+            return 0
+        lease.expires_at = self.now + seconds
+        return len(lease.entries)
+
+    def note(self, token: int, intent: Any) -> int:
+        """What the delivery is about to do."""
+        lease = self.leases.get(token)
+        if lease is None:
+            return 0
+        lease.intent = intent
+        return len(lease.entries)
+
+    def close_gate(self, channel: str, scope: str, seconds: float | None) -> None:
+        """Closed for a time, or until opened."""
+        self.gates[channel, scope] = float("inf") if seconds is None else self.now + seconds
+
+    def open_gate(self, channel: str, scope: str) -> None:
+        """Open again."""
+        self.gates.pop((channel, scope), None)
+
+    def gated(self, entry: ModelEntry) -> bool:
+        """Whether a closed gate holds the entry."""
+        scopes = ["*", f"tenant:{entry.new.tenant_id}", f"principal:{entry.new.principal}"]
+        return any(self.gates.get((entry.new.channel, scope), 0.0) > self.now for scope in scopes)
+
+    def redrive(self, channel: str, *, reason: str | None, max_rows: int | None, step: float) -> int:
+        """Dead entries, those that died first, start again; each `step` seconds after the one before."""
+        dead = [entry for entry in self.of(channel, State.DEAD) if reason is None or entry.reason == reason]
+        dead.sort(key=lambda entry: (entry.ended_at, entry.number))
+        for place, entry in enumerate(dead[:max_rows]):
+            self._wait_again(entry)
+            entry.due = self.now + place * step
+            entry.attempts, entry.crashes, entry.reason = 0, 0, None
+        return len(dead[:max_rows])
+
+    def prune(self, channel: str) -> list[int]:
+        """The numbers of ended entries that retention removes."""
+        options = self.channels[channel]
+        keep = {State.DELIVERED: options.retention_days, State.DEAD: options.dead_retention_days}
+        gone = [
+            entry
+            for entry in self.of(channel, *keep)
+            if entry.ended_at <= self.now - keep[entry.state] * SECONDS_PER_DAY
+        ]
+        for entry in gone:
+            self.entries[entry.number] = PRUNED
+        return [entry.number for entry in gone]
+
+
+PRUNED = ModelEntry(-1, NewEntry(channel="", event_type="", payload=b"", tenant_id="\x00"), 0.0, State.DELIVERED)
+"""Stands where an entry was; belongs to no channel."""

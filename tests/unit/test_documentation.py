@@ -1,0 +1,113 @@
+"""The documentation says what the code does: its links, its examples and its tables are checked against the code."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from carrick import Channel, cli, errors
+from carrick.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+CHECK = ROOT / "docs" / "check.py"
+ERRORS = [kind for kind in vars(errors).values() if inspect.isclass(kind) and issubclass(kind, errors.CarrickError)]
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+@dataclass
+class Site:
+    """A small documentation of its own, with the real check beside it."""
+
+    folder: Path
+
+    def check(self, text: str) -> subprocess.CompletedProcess[str]:
+        (self.folder / "README.md").write_text(text)
+        command = [sys.executable, str(self.folder / "docs" / "check.py")]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "check.py").write_text(CHECK.read_text())
+    (tmp_path / "docs" / "page.md").write_text("# A `page`, with a heading\n")
+    return Site(tmp_path)
+
+
+def test_every_link_and_example_of_the_documentation_is_sound() -> None:
+    done = subprocess.run([sys.executable, str(CHECK)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[to](docs/page.md), [there](docs/page.md#a-page-with-a-heading), [out](https://example.org/x)",
+        "`[not](a-link.md)`",
+        "```\n[not](a-link.md)\n```",
+        "```python\nawait something()\n```",
+    ],
+)
+def test_sound_text_passes_the_check(text: str, site: Site) -> None:
+    done = site.check(text)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[x](docs/nowhere.md)", "README.md:1: the link docs/nowhere.md leads nowhere"),
+        ("\n[x](docs/page.md#other)", "README.md:2: the link docs/page.md#other names a heading that does not exist"),
+        ("[x](../../etc/passwd)", "README.md:1: the link ../../etc/passwd leads nowhere"),
+        ("```python\nif:\n```", "README.md:1: the python example cannot be read"),
+        ("```json\n{,}\n```", "README.md:1: the json example cannot be read"),
+    ],
+)
+def test_a_broken_link_or_example_is_named_with_its_line(text: str, problem: str, site: Site) -> None:
+    done = site.check(text)
+    assert done.returncode == 1
+    assert done.stderr.startswith(problem)
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_every_error_is_in_the_reference_with_what_to_do(error: type[Exception]) -> None:
+    assert f"| `{error.__name__}` |" in page("reference/errors.md")
+    assert f" | {error.__doc__} |" in page("reference/errors.md")
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_every_error_stands_in_the_tree_of_its_module(error: type[Exception]) -> None:
+    assert error.__name__ in (errors.__doc__ or "")
+
+
+def test_every_setting_is_in_the_reference_with_its_default() -> None:
+    rows = [line for line in page("reference/configuration.md").splitlines() if line.startswith("| `")]
+    documented = {row.split("`")[1]: row.split("|")[2].strip() for row in rows}
+    assert documented.keys() == {name.upper() for name in Settings.__struct_fields__}
+    for field in msgspec.structs.fields(Settings):
+        if isinstance(field.default, int | float):
+            assert documented[field.name.upper()] == f"{field.default:.0f}"
+
+
+def test_every_channel_option_is_in_the_reference() -> None:
+    for field in Channel.__struct_fields__:
+        assert field == "name" or f"`{field}`" in page("reference/channels.md")
+
+
+@pytest.mark.parametrize("command", ["migrate", "demo"])
+def test_every_option_of_a_command_is_in_the_reference(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.run([command, "--help"])
+    options = {word for word in capsys.readouterr().out.split() if word.startswith("--")}
+    documented = page("reference/cli.md").partition(f"## `carrick {command}`")[2].partition("\n## ")[0]
+    assert options
+    for option in options:
+        assert f"`{option}" in documented

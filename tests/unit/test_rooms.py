@@ -1,0 +1,71 @@
+"""The import directions are checked by a machine: each contract is shown to break on an import that it forbids."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+FORBIDDEN = {
+    "a value imports the engine": ("entry.py", "import carrick.outbox.store", "Rooms import downward only"),
+    "the engine imports the wiring": ("outbox/channel.py", "import carrick.wiring", "Rooms import downward only"),
+    "wiring imports a command": ("wiring.py", "import carrick.cli.demo", "Rooms import downward only"),
+    "a room that no contract knows": ("attic.py", "import json", "Rooms import downward only"),
+    "wiring imports the test kit": ("wiring.py", "import carrick.testing", "The product does not import its test kit"),
+    "sqlite imports postgres": (
+        "outbox/sqlite/__init__.py",
+        "import carrick.outbox.postgres",
+        "The databases do not know each other",
+    ),
+    "one adapter imports another": (
+        "outbox/adapters/django.py",
+        "import carrick.outbox.adapters.psycopg",
+        "The adapters do not know each other",
+    ),
+    "a value looks at the clock": ("outbox/transitions.py", "import time", "Plain values touch nothing"),
+    "a command speaks SQL": ("cli/migrate.py", "import sqlite3", "Commands parse, call and print: no SQL"),
+    "the engine speaks HTTP": ("outbox/store.py", "import http", "The engine does not touch the network by itself"),
+}
+
+
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Check the contracts of the copy of Carrick in the folder."""
+    command = [
+        sys.executable,
+        "-c",
+        "from importlinter.cli import lint_imports_command; lint_imports_command()",
+        "--no-cache",
+    ]
+    return subprocess.run(
+        command, cwd=folder, env={**os.environ, "PYTHONPATH": "src"}, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "src", tmp_path / "src")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def test_the_rooms_import_downward_only(copy: Path) -> None:
+    done = lint(copy)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("case", FORBIDDEN)
+def test_a_forbidden_import_breaks_its_contract(case: str, copy: Path) -> None:
+    name, line, contract = FORBIDDEN[case]
+    file = copy / "src" / "carrick" / name
+    text = file.read_text() if file.exists() else ""
+    file.write_text(f"{text}\n{line}\n")
+    done = lint(copy)
+    assert done.returncode == 1
+    broken = done.stdout.partition("Broken contracts")[2]
+    assert contract in broken, done.stdout + done.stderr

@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from carrick.errors import CarrickError, InvalidInput, SettingsError
+from carrick.outbox import opening
+from carrick.outbox.channel import Channel
+from carrick.settings import (
+    DatabaseUrl,
+    Settings,
+    mask_url,
+    parse_database_url,
+    parse_env_line,
+    read_env_file,
+    read_settings,
+)
+
+NOWHERE = Path("no-such-folder") / ".env"
+
+NUMBERS = {
+    "OUTBOX_BATCH_SIZE": ("batch_rows", "1", "10000"),
+    "OUTBOX_BATCH_BYTES": ("batch_bytes", "1", "1073741824"),
+    "OUTBOX_LEASE_SECONDS": ("lease_seconds", "1", "86400"),
+    "OUTBOX_MAX_ATTEMPTS": ("max_attempts", "1", "1000"),
+    "OUTBOX_BACKOFF_CAP_SECONDS": ("backoff_cap_seconds", "1", "2678400"),
+    "OUTBOX_RETENTION_DAYS": ("retention_days", "0", "36500"),
+    "OUTBOX_DEAD_RETENTION_DAYS": ("dead_retention_days", "0", "36500"),
+}
+
+BAD_URLS = [
+    "carrick.db",
+    "sqlite:carrick.db",
+    "sqlite://carrick.db",
+    "sqlite:///",
+    "sqlite:///:memory:",
+    "sqlite:///carrick.db?mode=ro",
+    "mysql://u:secret@h/db",
+    "postgresql+psycopg://u:secret@h/db",
+    "host=localhost dbname=x",
+]
+
+
+def read(**environ: str) -> Settings:
+    return read_settings(environ, NOWHERE)
+
+
+def test_without_any_variable_the_documented_defaults_hold() -> None:
+    settings = read()
+    assert settings.database_url == "sqlite:///carrick.db"
+    assert settings.channel_defaults() == {
+        "batch_rows": 100,
+        "batch_bytes": 1048576,
+        "lease_seconds": 120,
+        "max_attempts": 10,
+        "backoff_cap_seconds": 300.0,
+        "retention_days": 7.0,
+        "dead_retention_days": 30.0,
+    }
+
+
+def test_the_defaults_are_those_of_a_channel_that_says_nothing() -> None:
+    channel = Channel(name="any")
+    assert {name: getattr(channel, name) for name in read().channel_defaults()} == read().channel_defaults()
+
+
+@pytest.mark.parametrize("variable", NUMBERS)
+def test_both_ends_of_a_range_are_accepted_by_the_settings_and_by_a_channel(variable: str) -> None:
+    option, low, high = NUMBERS[variable]
+    for text in (low, high):
+        defaults = read(**{variable: text}).channel_defaults()
+        assert defaults[option] == float(text)
+        assert getattr(Channel(name="any", **defaults), option) == float(text)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("variable", NUMBERS)
+@pytest.mark.parametrize("text", ["-1", "99999999999", "ten", "1e400", "nan", "1,5", "0x10", "١٢٣٤٥٦٧٨٩٠١٢٣"])
+def test_a_wrong_number_is_refused_in_one_line_with_the_variable_the_value_and_the_range(
+    variable: str, text: str
+) -> None:
+    _, low, high = NUMBERS[variable]
+    with pytest.raises(SettingsError) as refused:
+        read(**{variable: text})
+    line = str(refused.value)
+    assert line.startswith(f"{variable}={text!r} ")
+    assert f"from {low} to {high}" in line
+    assert "\n" not in line
+
+
+def test_a_variable_set_to_nothing_counts_as_not_set() -> None:
+    assert read(OUTBOX_BATCH_SIZE="", DATABASE_URL="", INSTANCE_ID="", HOSTNAME="gate-7").instance_id == "gate-7"
+
+
+def test_settings_errors_are_carrick_errors() -> None:
+    assert issubclass(SettingsError, CarrickError)
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        read().instance_id = "other"  # type: ignore[misc]
+
+
+def test_the_instance_id_wins_over_the_host_name() -> None:
+    assert read(INSTANCE_ID="edge-1", HOSTNAME="gate-7").instance_id == "edge-1"
+
+
+def test_without_a_name_two_instances_generate_two() -> None:
+    assert read().instance_id != read().instance_id
+
+
+def test_an_instance_id_with_control_characters_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"^INSTANCE_ID="):
+        read(INSTANCE_ID="edge\n1")
+
+
+@pytest.mark.parametrize(
+    ("url", "meaning"),
+    [
+        ("sqlite:///carrick.db", DatabaseUrl("sqlite", "carrick.db")),
+        ("sqlite:////var/lib/carrick.db", DatabaseUrl("sqlite", "/var/lib/carrick.db")),
+        ("sqlite:///with%20space.db", DatabaseUrl("sqlite", "with space.db")),
+        ("postgresql://u@h/db", DatabaseUrl("postgres", "postgresql://u@h/db")),
+        ("postgres://h/db", DatabaseUrl("postgres", "postgres://h/db")),
+    ],
+)
+def test_a_database_url_says_which_database_it_means(url: str, meaning: DatabaseUrl) -> None:
+    assert parse_database_url(url) == meaning
+
+
+@pytest.mark.parametrize("url", BAD_URLS)
+def test_any_other_database_url_is_refused_without_showing_its_password(url: str) -> None:
+    with pytest.raises(SettingsError, match=r"^DATABASE_URL=") as refused:
+        read(DATABASE_URL=url)
+    assert "secret" not in str(refused.value)
+    assert "sqlite:///FILE" in str(refused.value)
+
+
+@pytest.mark.parametrize("url", [url for url in BAD_URLS if not url.startswith("postgres")])
+def test_the_outbox_refuses_the_same_urls_as_the_settings(url: str) -> None:
+    with pytest.raises((SettingsError, InvalidInput)):
+        opening.open_store(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "masked"),
+    [
+        ("postgresql://u:secret@h:5432/db", "postgresql://u:***@h:5432/db"),
+        ("postgresql://u:sec:ret@h/db", "postgresql://u:***@h/db"),
+        ("postgresql://u:se@cret@h/db", "postgresql://u:***@h/db"),
+        (
+            "postgresql://h/db?user=u&password=secret&sslmode=require",
+            "postgresql://h/db?user=u&password=***&sslmode=require",
+        ),
+        ("postgresql://h/db?sslpassword=secret", "postgresql://h/db?sslpassword=***"),
+        ("postgresql://u@h/db", "postgresql://u@h/db"),
+        ("sqlite:///carrick.db", "sqlite:///carrick.db"),
+    ],
+)
+def test_passwords_in_urls_are_masked(url: str, masked: str) -> None:
+    assert mask_url(url) == masked
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("KEY=value", "value"),
+        ("  KEY = value  ", "value"),
+        ("export KEY=value", "value"),
+        ("KEY=value # why", "value"),
+        ("KEY=#nothing", ""),
+        ("KEY=a#b", "a#b"),
+        ("KEY=a=b", "a=b"),
+        ("KEY=", ""),
+        ("KEY='single # quoted \\n'", "single # quoted \\n"),
+        ('KEY="double # quoted"  # why', "double # quoted"),
+        (r'KEY="line\nline \"q\" \\ \$"', 'line\nline "q" \\ $'),
+    ],
+)
+def test_a_line_of_an_env_file_is_read(line: str, value: str) -> None:
+    assert parse_env_line(line) == {"KEY": value}
+
+
+@pytest.mark.parametrize("line", ["", "   ", "# KEY=value"])
+def test_blank_lines_and_comments_of_an_env_file_say_nothing(line: str) -> None:
+    assert parse_env_line(line) == {}
+
+
+@pytest.mark.parametrize(
+    "line", ["secret", "1KEY=secret", "KEY KEY=secret", 'KEY="secret', "KEY='secret' more", "=secret"]
+)
+def test_a_line_that_cannot_be_read_is_named_by_number_without_its_value(tmp_path: Path, line: str) -> None:
+    file = tmp_path / ".env"
+    file.write_text(f"# first\n{line}\n")
+    with pytest.raises(SettingsError, match=r"\.env, line 2: ") as refused:
+        read_env_file(file)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / ".env"
+    file.write_bytes(b"KEY=\xff\xfe")
+    with pytest.raises(SettingsError, match="cannot be read"):
+        read_env_file(file)
+
+
+def test_a_missing_env_file_is_an_empty_one() -> None:
+    assert read_env_file(NOWHERE) == {}
+
+
+def test_the_environment_wins_over_the_env_file(tmp_path: Path) -> None:
+    file = tmp_path / ".env"
+    file.write_text("OUTBOX_BATCH_SIZE=7\nOUTBOX_MAX_ATTEMPTS=3\n")
+    settings = read_settings({"OUTBOX_BATCH_SIZE": "9"}, file)
+    assert (settings.outbox_batch_size, settings.outbox_max_attempts) == (9, 3)
+
+
+def test_the_env_file_of_the_working_directory_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".env").write_text("DATABASE_URL=sqlite:///from-file.db\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    assert read_settings().database_url == "sqlite:///from-file.db"
