@@ -36,7 +36,9 @@ def rate(side: Side) -> float:
     return handled / (time.perf_counter() - started)
 
 
-def compare(name: str, ours: Side, other: Side, *, rounds: int, reach: float | None = None, against: str = "raw") -> Result:
+def compare(
+    name: str, ours: Side, other: Side, *, rounds: int, reach: float | None = None, against: str = "raw"
+) -> Result:
     """Both sides in turns, after one pass each to warm up; medians."""
     rates: tuple[list[float], list[float]] = ([], [])
     for turn in range(rounds + 1):

@@ -10,15 +10,17 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
+from tests import postgres_server
+from tests.postgres_server import drop_database, fresh_database
 
 from bench import raw_postgres as raw
 from bench.measure import Result, compare, rate
 from carrick import Outbox
 from carrick.entry import NewEntry
-from tests import postgres_server
-from tests.postgres_server import drop_database, fresh_database
 
-postgres_server.SETTINGS = postgres_server.SETTINGS.replace("off", "on") + "\nmax_wal_size = '4GB'\n"  # durable, as in earnest
+postgres_server.SETTINGS = (
+    postgres_server.SETTINGS.replace("off", "on") + "\nmax_wal_size = '4GB'\n"
+)  # durable, as in earnest
 PAYLOAD = json.dumps({"reading": "x" * 180}).encode()
 
 Drain = Callable[[str, int], int]
@@ -273,4 +275,3 @@ CASES: dict[str, Callable[[bool], Iterator[Result]]] = {
     "held": held_case,
     "idle": idle_case,
 }
-

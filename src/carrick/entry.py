@@ -80,15 +80,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return cls(kind=OutcomeKind.DUPLICATE)
 
     @classmethod
-    def retry(
-        cls, *, after: float | None = None, code: str | None = None, message: str | None = None
-    ) -> Self:
+    def retry(cls, *, after: float | None = None, code: str | None = None, message: str | None = None) -> Self:
         return cls(kind=OutcomeKind.RETRY, after=after, code=code, message=message)
 
     @classmethod
-    def unsure(
-        cls, *, after: float | None = None, code: str | None = None, message: str | None = None
-    ) -> Self:
+    def unsure(cls, *, after: float | None = None, code: str | None = None, message: str | None = None) -> Self:
         return cls(kind=OutcomeKind.UNSURE, after=after, code=code, message=message)
 
     @classmethod

@@ -80,7 +80,15 @@ def read_settings(environ: Mapping[str, str] | None = None, env_file: Path | Non
 
 
 def parse_database_url(url: str) -> DatabaseUrl:
-    """Tell which database a URL names. Raises SettingsError for anything but a SQLite file or PostgreSQL."""
+    """Tell which database a setting names. Raises SettingsError for anything but a SQLite file or PostgreSQL."""
+    database = database_of(url)
+    if database is None:
+        raise refused("DATABASE_URL", mask_url(url), DATABASE_URLS_ACCEPTED)
+    return database
+
+
+def database_of(url: str) -> DatabaseUrl | None:
+    """The database that a URL names, None when it names none that Carrick can use."""
     scheme, separator, rest = url.partition("://")
     if separator and scheme in ("postgresql", "postgres"):
         return DatabaseUrl("postgres", url)
@@ -88,7 +96,7 @@ def parse_database_url(url: str) -> DatabaseUrl:
         path = unquote(rest[1:])
         if "?" not in rest and "\x00" not in path and path.strip("/") not in ("", ":memory:"):
             return DatabaseUrl("sqlite", path)
-    raise refused("DATABASE_URL", mask_url(url), DATABASE_URLS_ACCEPTED)
+    return None
 
 
 def mask_url(url: str) -> str:

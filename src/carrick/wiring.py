@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from carrick.errors import InvalidInput, MissingExtra
+from carrick.errors import InvalidInput
 from carrick.outbox import opening
 from carrick.outbox.outbox import Outbox
 from carrick.outbox.store import Store
-from carrick.settings import DatabaseUrl, parse_database_url
+from carrick.settings import DatabaseUrl, Settings
 
 
 def open_store(database_url: str) -> Store:
     """The store of that database; close it when done. Raises InvalidInput, MissingExtra or a StoreError."""
-    with _psycopg_needed():
-        return opening.open_store(database_url)
+    return opening.open_store(database_url)
 
 
-def open_outbox(database_url: str) -> Outbox:
-    """The outbox of that database, for programs that put and claim. Raises as `open_store`, also SchemaMissing."""
-    with _psycopg_needed():
-        return Outbox.connect(database_url)
+def open_outbox(database_url: str, settings: Settings | None = None) -> Outbox:
+    """The outbox of that database; with settings, their defaults hold for channels that do not say otherwise."""
+    return Outbox.connect(database_url, channel_defaults=settings.channel_defaults() if settings else None)
 
 
 def migrate(database_url: str, *, compat: bool = False) -> list[str]:
@@ -31,7 +26,7 @@ def migrate(database_url: str, *, compat: bool = False) -> list[str]:
         from carrick.outbox.sqlite import migrate as sqlite
 
         return sqlite.migrate(database.target)
-    with _psycopg_needed():
+    with opening.psycopg_needed():
         from carrick.outbox.postgres import migrate as postgres
     return postgres.migrate(database.target, compat=compat)
 
@@ -43,7 +38,7 @@ def pending_migrations(database_url: str, *, compat: bool = False) -> list[str]:
         from carrick.outbox.sqlite import migrate as sqlite
 
         return sqlite.pending(database.target)
-    with _psycopg_needed():
+    with opening.psycopg_needed():
         from carrick.outbox.postgres import migrate as postgres
     return postgres.pending(database.target, compat=compat)
 
@@ -55,25 +50,14 @@ def migration_script(database_url: str, *, compat: bool = False) -> str:
         from carrick.outbox.sqlite import migrate as sqlite
 
         return sqlite.script()
-    with _psycopg_needed():
+    with opening.psycopg_needed():
         from carrick.outbox.postgres import migrate as postgres
     return postgres.script(compat=compat)
 
 
 def _checked(database_url: str, compat: bool) -> DatabaseUrl:
     """The database; the views of other outboxes exist on PostgreSQL only."""
-    database = parse_database_url(database_url)
+    database = opening.named_database(database_url)
     if compat and database.backend == "sqlite":
         raise InvalidInput("compat", "SQLite has no such views", "--compat with a postgresql:// database")
     return database
-
-
-@contextmanager
-def _psycopg_needed() -> Iterator[None]:
-    """Turn a missing driver into an error that says what to install; other import errors pass."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("psycopg", "psycopg_pool"):
-            raise
-        raise MissingExtra("postgres", "a postgresql:// database") from error

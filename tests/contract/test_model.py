@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -14,7 +13,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from carrick.entry import NewEntry, Outcome, OutcomeKind, State
 from carrick.errors import KeyReused
@@ -24,9 +23,10 @@ from carrick.outbox.postgres.store import PostgresStore
 from carrick.outbox.sqlite.migrate import migrate as migrate_sqlite
 from carrick.outbox.sqlite.store import SqliteStore
 from carrick.outbox.store import Store
+from carrick.outbox.transitions import TRANSITIONS
 from carrick.testing import Clock, PostgresClock, SqliteClock
 from carrick.testing.claim_rules import Asked, Judge
-from carrick.testing.model import PRUNED, Model, ModelEntry
+from carrick.testing.model import PRUNED, Model
 from tests.conftest import EMPTY, used_again
 from tests.postgres_server import versions
 
@@ -44,21 +44,49 @@ CHANNELS = [
     ]
 ]  # fmt: skip
 
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
 names = st.sampled_from([channel.name for channel in CHANNELS])
-tenants = st.sampled_from(["", "a", "b"])
-groups = st.sampled_from([None, "g", "g", "h"])
-principals = st.sampled_from([None, None, "p", "q"])
+claim_tenants = st.sampled_from([None, None, None, "", "a"])
 scopes = st.sampled_from(["*", "tenant:a", "tenant:b", "principal:p"])
-picks = st.integers(0, 1_000_000)
+outcomes_given = st.sampled_from(list(OutcomeKind)).flatmap(
+    lambda kind: st.sampled_from([GRID, 4 * GRID] if TRANSITIONS[kind].spends_attempt else [None, None, GRID]).map(
+        lambda after: Outcome(kind=kind, after=after)
+    )
+)
+
+
+@st.composite
+def new_entries(draw: Draw) -> NewEntry:
+    """Entries that meet: few tenants, groups, keys."""
+    channel = draw(names)
+    delay = draw(st.sampled_from([None, None, None, GRID, 5 * GRID]))
+    return NewEntry(
+        channel=channel,
+        event_type="e",
+        payload=b"1" * draw(st.integers(1, 5)),
+        key=draw(st.sampled_from([None, None, None, None, "k", "l"])),
+        tenant_id=draw(st.sampled_from(["", "a", "b"])),
+        group_key=draw(st.sampled_from([None, "g", "g", "h"])),
+        principal=draw(st.sampled_from([None, None, "p", "q"])),
+        priority=draw(st.sampled_from([0, 0, 0, 1, -1, 3])) if channel in ("stream", "single") else 0,
+        delay_seconds=delay,
+        max_wait_seconds=None if delay is None else draw(st.sampled_from([None, 2 * GRID, 8 * GRID])),
+    )
 
 
 class Driven:
-    """One real store under the machine, with entries and leases by number."""
+    """One real store under the machine, with entries by number."""
 
-    def __init__(self, store: Store, clock: Clock, view: Any) -> None:
-        self.store, self.clock, self._view = store, clock, view
+    def __init__(self, store: Store, clock: Clock, reader: Any, query: str) -> None:
+        self.store, self.clock = store, clock
+        self._reader, self._query = reader, query
         self.ids: list[UUID] = []
         self.numbers: dict[UUID, int] = {}
+
+    def close(self) -> None:
+        self.store.close()
+        self._reader.close()
 
     def known(self, entry_id: UUID) -> int:
         """The number of an entry; a new one gets the next."""
@@ -67,9 +95,13 @@ class Driven:
             self.ids.append(entry_id)
         return self.numbers[entry_id]
 
+    def numbered(self, states: Mapping[UUID, State]) -> dict[int, State]:
+        return {self.known(entry_id): state for entry_id, state in states.items()}
+
     def snapshot(self) -> dict[int, tuple[str, int, int, str | None]]:
         """State, attempts, crashes and reason of every entry that is there."""
-        return {self.numbers[UUID(str(row[0]))]: (row[1], row[2], row[3], row[4]) for row in self._view()}
+        rows = self._reader.execute(self._query).fetchall()
+        return {self.numbers[UUID(str(entry_id))]: tuple(facts) for entry_id, *facts in rows}
 
 
 COLUMNS = "id, state, attempt_count, crash_count, dlq_reason"
@@ -78,25 +110,33 @@ COLUMNS = "id, state, attempt_count, crash_count, dlq_reason"
 def sqlite_driven(folder: Path) -> Driven:
     path = folder / f"{uuid4().hex}.db"
     migrate_sqlite(path)
-
-    def view() -> list[Any]:
-        with closing(sqlite3.connect(path)) as connection:
-            return connection.execute(f"select {COLUMNS} from carrick_entry").fetchall()
-
-    return Driven(SqliteStore(path), SqliteClock(path), view)
+    reader = sqlite3.connect(path)
+    return Driven(SqliteStore(path), SqliteClock(path), reader, f"select {COLUMNS} from carrick_entry")
 
 
 def postgres_driven() -> Driven:
     dsn = used_again(versions()[0])
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(EMPTY)
-    store = PostgresStore(dsn)
+    reader = psycopg.connect(dsn, autocommit=True)
+    reader.execute(EMPTY)
+    return Driven(PostgresStore(dsn), PostgresClock(dsn), reader, f"select {COLUMNS} from carrick.entry")
 
-    def view() -> list[Any]:
-        with psycopg.connect(dsn) as connection:
-            return connection.execute(f"select {COLUMNS} from carrick.entry").fetchall()
 
-    return Driven(store, PostgresClock(dsn), view)
+STEPS = {
+    "put": 8,
+    "claim": 8,
+    "finish": 6,
+    "finish_all": 1,
+    "renew": 1,
+    "note": 2,
+    "release": 1,
+    "release_expired": 1,
+    "let_time_pass": 6,
+    "close_gate": 1,
+    "open_gate": 1,
+    "redrive": 1,
+    "prune": 1,
+}
+"""What may happen, and how often. One rule chooses: several would be switched off for whole runs at a time."""
 
 
 class Outboxes(RuleBasedStateMachine):
@@ -110,212 +150,22 @@ class Outboxes(RuleBasedStateMachine):
         self.judge = Judge(self.model)
         self.driven = [sqlite_driven(self.folder), postgres_driven()]
         self.tokens: list[UUID] = []
-
-    @initialize()
-    def declare(self) -> None:
         for driven in self.driven:
             for channel in CHANNELS:
                 driven.store.declare(channel)
 
     def teardown(self) -> None:
         for driven in self.driven:
-            driven.store.close()
+            driven.close()
 
-    def token(self, pick: int) -> int:
-        """One of the tokens so far, the last ones more often; live, stale and forgotten ones alike."""
-        return max(pick % len(self.tokens), pick // 7 % len(self.tokens)) if self.tokens else -1
-
-    def same(self, answers: list[Any]) -> Any:
-        """What both stores answered."""
-        assert answers[0] == answers[1], f"SQLite and PostgreSQL differ: {answers}"
-        return answers[0]
-
-    @rule(
-        channel=names,
-        tenant=tenants,
-        group=groups,
-        principal=principals,
-        priority=st.sampled_from([0, 0, 0, 1, -1, 3]),
-        key=st.sampled_from([None, None, "k", "l"]),
-        delay=st.sampled_from([None, None, None, GRID, 5 * GRID]),
-        max_wait=st.sampled_from([None, 2 * GRID, 8 * GRID]),
-        size=st.integers(1, 5),
-        copies=st.sampled_from([1, 1, 2, 4]),
-    )
-    def put(self, copies: int, **fields: Any) -> None:
-        """One entry, or several in one transaction."""
+    @rule(step=st.sampled_from([name for name, weight in STEPS.items() for _ in range(weight)]), data=st.data())
+    def step(self, step: str, data: st.DataObject) -> None:
+        """Something happens, a moment after what happened before; then all three must agree."""
         self.model.tick()
-        new = self._new(**fields)
-        known = self.model.known_key(new)
-        if known is not None and _content(known.new) != _content(new):
-            for driven in self.driven:
-                with pytest.raises(KeyReused):
-                    driven.store.put(new)
-            return
-        if known is None:
-            entries = [self.model.put(new)] + [self.model.put(new) for _ in range(copies - 1) if new.key is None]
-            expected = [(entry.number, True, State.PENDING) for entry in entries]
-        else:
-            expected = [(known.number, False, known.state)]
-        for driven in self.driven:
-            puts = driven.store.put_many([new] * len(expected)) if len(expected) > 1 else [driven.store.put(new)]
-            assert [(driven.known(put.id), put.created, put.state) for put in puts] == expected
+        getattr(self, step)(data.draw)
+        self.compare()
 
-    def _new(self, channel: str, delay: float | None, max_wait: float | None, size: int, **fields: Any) -> NewEntry:
-        return NewEntry(
-            channel=channel,
-            event_type="e",
-            payload=b"1" * size,
-            key=fields["key"],
-            tenant_id=fields["tenant"],
-            group_key=fields["group"],
-            principal=fields["principal"],
-            priority=fields["priority"] if channel in ("stream", "single") else 0,
-            delay_seconds=delay,
-            max_wait_seconds=None if delay is None else max_wait,
-        )
-
-    @rule(
-        channel=names,
-        rows=st.integers(1, 6),
-        size=st.sampled_from([1, 4, 9, 1000, 1000, 1000]),
-        tenant=st.sampled_from([None, None, None, "", "a"]),
-        lease=st.sampled_from([GRID, 5 * GRID]),
-    )
-    def claim(self, channel: str, rows: int, size: int, tenant: str | None, lease: int) -> None:
-        """A worker claims; whether it ever comes back is for later steps."""
-        self.model.tick()
-        self.model.return_expired(channel)
-        token = uuid4()
-        batches = [
-            driven.store.claim(
-                channel, "w", max_rows=rows, max_bytes=size, lease_seconds=lease, tenant=tenant, token=token
-            )
-            for driven in self.driven
-        ]
-        claimed = [
-            [
-                (driven.known(entry.id), entry.attempt_count, entry.crash_count, entry.intent)
-                for entry in batch
-            ]
-            for driven, batch in zip(self.driven, batches, strict=True)
-        ]
-        for numbers in claimed:
-            taken = [self.model.entries[number] for number, *_ in numbers]
-            assert numbers == [(entry.number, entry.attempts, entry.crashes, entry.intent) for entry in taken]
-            self._judged(Asked(channel, rows, size, tenant), taken)
-        self.same(claimed)
-        self.judge.check(Asked(channel, rows, size, tenant), taken)
-        self.model.take(channel, len(self.tokens), taken, lease)
-        self.tokens.append(token)
-
-    def _judged(self, asked: Asked, taken: list[ModelEntry]) -> None:
-        """Judge what one store took, without remembering who waited."""
-        Judge(self.model).check(asked, taken)
-
-    @rule(pick=picks, kinds=st.lists(st.sampled_from(list(OutcomeKind)), min_size=1, max_size=6),
-          after=st.sampled_from([GRID, 4 * GRID]), skip=st.integers(0, 2))  # fmt: skip
-    def finish(self, pick: int, kinds: list[OutcomeKind], after: float, skip: int) -> None:
-        """Outcomes for some or all entries of a lease, in turn."""
-        self.model.tick()
-        token = self.token(pick)
-        if token < 0:
-            return
-        lease = self.model.leases.get(token)
-        entries = lease.entries[skip:] if lease is not None else self.model.of("stream", State.CLAIMED)
-        outcomes = {
-            entry.number: Outcome(kind=kind, after=after if kind in (OutcomeKind.RETRY, OutcomeKind.UNSURE) else None)
-            for entry, kind in zip(entries, kinds * 20, strict=False)
-        }
-        expected = self.model.finish(token, outcomes)
-        for driven in self.driven:
-            given = {driven.ids[number]: outcome for number, outcome in outcomes.items()}
-            changed = driven.store.finish(self.tokens[token], given)
-            assert {driven.known(entry_id): state for entry_id, state in changed.items()} == expected
-
-    @rule(pick=picks)
-    def finish_all(self, pick: int) -> None:
-        self.model.tick()
-        token = self.token(pick)
-        if token < 0:
-            return
-        lease = self.model.leases.get(token)
-        numbers = [] if lease is None else [entry.number for entry in lease.entries]
-        expected = self.model.finish(token, dict.fromkeys(numbers, Outcome.delivered()))
-        for driven in self.driven:
-            changed = driven.store.finish_all(self.tokens[token])
-            assert {driven.known(entry_id): state for entry_id, state in changed.items()} == expected
-
-    @rule(pick=picks, seconds=st.sampled_from([GRID, 20 * GRID]))
-    def renew(self, pick: int, seconds: int) -> None:
-        self.model.tick()
-        token = self.token(pick)
-        if token >= 0:
-            expected = self.model.renew(token, seconds)
-            assert self.same([driven.store.renew(self.tokens[token], seconds) for driven in self.driven]) == expected
-
-    @rule(pick=picks, intent=st.sampled_from([{"step": 1}, "text", 0]))
-    def note(self, pick: int, intent: Any) -> None:
-        self.model.tick()
-        token = self.token(pick)
-        if token >= 0:
-            expected = self.model.note(token, intent)
-            assert self.same([driven.store.note(self.tokens[token], intent) for driven in self.driven]) == expected
-
-    @rule(pick=picks)
-    def release(self, pick: int) -> None:
-        self.model.tick()
-        token = self.token(pick)
-        if token >= 0:
-            expected = self.model.release(token)
-            assert self.same([driven.store.release(self.tokens[token]) for driven in self.driven]) == expected
-
-    @rule(channel=names, older_than=st.sampled_from([0, 2 * GRID]))
-    def release_expired(self, channel: str, older_than: float) -> None:
-        self.model.tick()
-        expected = self.model.return_expired(channel, older_than)
-        answers = [driven.store.release_expired(channel, older_than_seconds=older_than) for driven in self.driven]
-        assert self.same(answers) == expected
-
-    @rule(seconds=st.sampled_from([GRID, GRID, 3 * GRID, 6 * GRID, 31 * GRID, 86_400]))
-    def let_time_pass(self, seconds: float) -> None:
-        self.model.shift(seconds)
-        for driven in self.driven:
-            driven.clock.shift(seconds)
-
-    @rule(channel=names, scope=scopes, seconds=st.sampled_from([GRID, 10 * GRID, None]))
-    def close_gate(self, channel: str, scope: str, seconds: float | None) -> None:
-        self.model.tick()
-        self.model.close_gate(channel, scope, seconds)
-        for driven in self.driven:
-            driven.store.close_gate(channel, scope, seconds, "test")
-
-    @rule(channel=names, scope=scopes)
-    def open_gate(self, channel: str, scope: str) -> None:
-        self.model.tick()
-        self.model.open_gate(channel, scope)
-        for driven in self.driven:
-            driven.store.open_gate(channel, scope)
-
-    @rule(channel=names, reason=st.sampled_from([None, "rejected", "crash_loop"]), max_rows=st.sampled_from([None, 1]),
-          step=st.sampled_from([0, GRID]))  # fmt: skip
-    def redrive(self, channel: str, reason: str | None, max_rows: int | None, step: float) -> None:
-        self.model.tick()
-        count = len([e for e in self.model.of(channel, State.DEAD) if reason in (None, e.reason)][:max_rows])
-        expected = self.model.redrive(channel, reason=reason, max_rows=max_rows, step=step)
-        for driven in self.driven:
-            choice = {"reason": reason, "max_rows": max_rows, "spread_seconds": step * count}
-            assert driven.store.redrive(channel, **choice, dry_run=True) == expected  # type: ignore[arg-type]
-            assert driven.store.redrive(channel, **choice) == expected  # type: ignore[arg-type]
-
-    @rule(channel=names)
-    def prune(self, channel: str) -> None:
-        self.model.tick()
-        expected = len(self.model.prune(channel))
-        assert self.same([driven.store.prune(channel) for driven in self.driven]) == expected
-
-    @invariant()
-    def the_same_everywhere(self) -> None:
+    def compare(self) -> None:
         expected = {
             entry.number: (entry.state.value, entry.attempts, entry.crashes, entry.reason)
             for entry in self.model.entries
@@ -323,6 +173,136 @@ class Outboxes(RuleBasedStateMachine):
         }
         for driven in self.driven:
             assert driven.snapshot() == expected, type(driven.store).__name__
+
+    def same(self, answers: Iterable[Any]) -> Any:
+        """What both stores answered."""
+        first, second = answers
+        assert first == second, f"SQLite and PostgreSQL differ: {first} and {second}"
+        return first
+
+    def token(self, draw: Draw) -> int | None:
+        """A lease that is held, mostly; or any that ever was: finished, expired, taken over."""
+        held = [number for number in self.model.leases] * 3
+        return draw(st.sampled_from(held + [*range(len(self.tokens))])) if self.tokens else None
+
+    def put(self, draw: Draw) -> None:
+        """One entry, or several in one transaction."""
+        new = draw(new_entries())
+        known = self.model.known_key(new)
+        if known is not None and _content(known.new) != _content(new):
+            for driven in self.driven:
+                with pytest.raises(KeyReused):
+                    driven.store.put(new)
+            return
+        if known is not None:
+            expected = [(known.number, False, known.state)]
+        else:
+            copies = 1 if new.key is not None else draw(st.sampled_from([1, 1, 2, 5]))
+            expected = [(self.model.put(new).number, True, State.PENDING) for _ in range(copies)]
+        for driven in self.driven:
+            puts = driven.store.put_many([new] * len(expected)) if len(expected) > 1 else [driven.store.put(new)]
+            assert [(driven.known(put.id), put.created, put.state) for put in puts] == expected
+
+    def claim(self, draw: Draw) -> None:
+        """A worker claims; whether it ever comes back is for later steps."""
+        asked = Asked(
+            draw(names), draw(st.integers(1, 6)), draw(st.sampled_from([1, 4, 9, *[1000] * 5])), draw(claim_tenants)
+        )
+        lease = draw(st.sampled_from([GRID, 5 * GRID]))
+        self.model.return_expired(asked.channel)
+        token = uuid4()
+        limits = {"max_rows": asked.rows, "max_bytes": asked.bytes, "lease_seconds": lease, "tenant": asked.tenant}
+        batches = []
+        for driven in self.driven:
+            batch = driven.store.claim(asked.channel, "w", token=token, **limits)
+            batches.append([(driven.known(e.id), e.attempt_count, e.crash_count, e.intent) for e in batch])
+        for batch in batches:
+            taken = [self.model.entries[number] for number, *_ in batch]
+            assert batch == [(entry.number, entry.attempts, entry.crashes, entry.intent) for entry in taken]
+            Judge(self.model).check(asked, taken)
+        self.same(batches)
+        self.judge.check(asked, taken)
+        self.model.take(asked.channel, len(self.tokens), taken, lease)
+        self.tokens.append(token)
+
+    def finish(self, draw: Draw) -> None:
+        """Outcomes for some or all entries of a lease; entries of others among them."""
+        token = self.token(draw)
+        if token is None:
+            return
+        lease = self.model.leases.get(token)
+        entries = lease.entries if lease is not None else self.model.of("stream", State.CLAIMED)
+        outcomes = {entry.number: draw(outcomes_given) for entry in entries if draw(st.integers(0, 4))}
+        expected = self.model.finish(token, outcomes)
+        for driven in self.driven:
+            given = {driven.ids[number]: outcome for number, outcome in outcomes.items()}
+            assert driven.numbered(driven.store.finish(self.tokens[token], given)) == expected
+
+    def finish_all(self, draw: Draw) -> None:
+        token = self.token(draw)
+        if token is not None:
+            lease = self.model.leases.get(token)
+            held = [] if lease is None else [entry.number for entry in lease.entries]
+            expected = self.model.finish(token, dict.fromkeys(held, Outcome.delivered()))
+            for driven in self.driven:
+                assert driven.numbered(driven.store.finish_all(self.tokens[token])) == expected
+
+    def renew(self, draw: Draw) -> None:
+        token, seconds = self.token(draw), draw(st.sampled_from([GRID, 20 * GRID]))
+        if token is not None:
+            expected = self.model.renew(token, seconds)
+            assert self.same(driven.store.renew(self.tokens[token], seconds) for driven in self.driven) == expected
+
+    def note(self, draw: Draw) -> None:
+        token, intent = self.token(draw), draw(st.sampled_from([{"step": 1}, "text", 0]))
+        if token is not None:
+            expected = self.model.note(token, intent)
+            assert self.same(driven.store.note(self.tokens[token], intent) for driven in self.driven) == expected
+
+    def release(self, draw: Draw) -> None:
+        token = self.token(draw)
+        if token is not None:
+            expected = self.model.release(token)
+            assert self.same(driven.store.release(self.tokens[token]) for driven in self.driven) == expected
+
+    def release_expired(self, draw: Draw) -> None:
+        channel, older = draw(names), draw(st.sampled_from([0, 2 * GRID]))
+        expected = self.model.return_expired(channel, older)
+        answers = (driven.store.release_expired(channel, older_than_seconds=older) for driven in self.driven)
+        assert self.same(answers) == expected
+
+    def let_time_pass(self, draw: Draw) -> None:
+        seconds = draw(st.sampled_from([GRID, GRID, 3 * GRID, 6 * GRID, 6 * GRID, 31 * GRID, 86_400]))
+        self.model.shift(seconds)
+        for driven in self.driven:
+            driven.clock.shift(seconds)
+
+    def close_gate(self, draw: Draw) -> None:
+        channel, scope, seconds = draw(names), draw(scopes), draw(st.sampled_from([GRID, 10 * GRID, None]))
+        self.model.close_gate(channel, scope, seconds)
+        for driven in self.driven:
+            driven.store.close_gate(channel, scope, seconds, "test")
+
+    def open_gate(self, draw: Draw) -> None:
+        closed = sorted(self.model.gates) or [("stream", "*")]
+        channel, scope = draw(st.sampled_from(closed))
+        self.model.open_gate(channel, scope)
+        for driven in self.driven:
+            driven.store.open_gate(channel, scope)
+
+    def redrive(self, draw: Draw) -> None:
+        channel, reason = draw(names), draw(st.sampled_from([None, "rejected", "crash_loop"]))
+        max_rows, step = draw(st.sampled_from([None, 1])), draw(st.sampled_from([0, GRID]))
+        expected = self.model.redrive(channel, reason=reason, max_rows=max_rows, step=step)
+        for driven in self.driven:
+            choice: dict[str, Any] = {"reason": reason, "max_rows": max_rows, "spread_seconds": step * expected}
+            assert driven.store.redrive(channel, **choice, dry_run=True) == expected
+            assert driven.store.redrive(channel, **choice) == expected
+
+    def prune(self, draw: Draw) -> None:
+        channel = draw(names)
+        expected = len(self.model.prune(channel))
+        assert self.same(driven.store.prune(channel) for driven in self.driven) == expected
 
 
 def _content(new: NewEntry) -> tuple[Any, ...]:
@@ -343,10 +323,10 @@ BASE = settings(deadline=None, suppress_health_check=list(HealthCheck), print_bl
 
 @pytest.mark.timeout(300)
 def test_both_stores_do_what_the_model_says() -> None:
-    run_state_machine_as_test(Outboxes, settings=settings(BASE, max_examples=50, stateful_step_count=50))
+    run_state_machine_as_test(Outboxes, settings=settings(BASE, max_examples=40, stateful_step_count=80))
 
 
 @pytest.mark.chaos
 @pytest.mark.timeout(3600)
 def test_both_stores_do_what_the_model_says_for_long() -> None:
-    run_state_machine_as_test(Outboxes, settings=settings(BASE, max_examples=200, stateful_step_count=100))
+    run_state_machine_as_test(Outboxes, settings=settings(BASE, max_examples=250, stateful_step_count=100))

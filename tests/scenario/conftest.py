@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import psycopg
 import pytest
 
 from carrick.outbox.postgres.migrate import migrate
+from tests.conftest import EMPTY
 from tests.postgres_server import drop_database, fresh_database
 from tests.scenario.queries import Connection
+
+DECLARED = """
+delete from carrick.channel;
+select carrick.declare_channel('outbox', '{"mode": "stream", "fair": false}');
+select carrick.declare_channel('cloud', '{"mode": "stream", "one_tenant": true}');
+"""
+"""The channels as the migrations declare them, whatever a test made of them."""
 
 
 @pytest.fixture
@@ -20,11 +29,22 @@ def plain_url(postgres_version: int) -> Iterator[str]:
     drop_database(postgres_version, url)
 
 
+@cache
+def with_views(version: int) -> str:
+    """One database of this process that tests use one after the other; the server's end is its end."""
+    url = fresh_database(version)
+    migrate(url, compat=True)
+    return url
+
+
 @pytest.fixture
-def compat_url(plain_url: str) -> str:
-    """A database of its own, with public.outbox and public.sync_outbox."""
-    migrate(plain_url, compat=True)
-    return plain_url
+def compat_url(postgres_version: int) -> str:
+    """A database with public.outbox and public.sync_outbox, and nothing in them."""
+    url = with_views(postgres_version)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(EMPTY)
+        connection.execute(DECLARED)
+    return url
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from carrick.errors import InvalidInput
 from carrick.outbox.postgres.migrate import migrate, pending
 from tests.postgres_server import drop_database, fresh_database
 from tests.scenario.queries import Connection, column, refusal, rows, run
+from tests.scenario.test_examples import examples
 
 ONE = "11111111-1111-1111-1111-111111111111"
 TWO = "22222222-2222-2222-2222-222222222222"
@@ -95,6 +96,38 @@ def test_a_table_of_that_name_is_not_touched_and_the_error_says_what_to_do(name:
         connection.execute(f"alter table public.{name} rename to {name}_before".encode())
     migrate(plain_url, compat=True)
     assert pending(plain_url, compat=True) == []
+
+
+OLD_TABLES = """
+create table public.outbox (
+  id uuid, topic text, payload jsonb, tenant_id uuid, created_at timestamptz, attempts int, delivered_at timestamptz);
+insert into public.outbox
+select gen_random_uuid(), topic, '{}', null, now() - age, attempts, delivered_at
+  from (values ('young', interval '1 hour', 0, null), ('old', interval '2 hours', 3, null),
+               ('gone', interval '3 hours', 1, now())) as v(topic, age, attempts, delivered_at);
+create table sync_outbox_before (
+  id uuid, tenant_id text, event_type text, status text, next_attempt_at timestamptz, payload_json json, priority int,
+  occurred_at timestamptz, attempt_count int);
+insert into sync_outbox_before
+select gen_random_uuid(), 't', status, status, now(), '1', 5, now(), 2 from unnest('{claimed,acked}'::text[]) status;
+"""
+
+
+def test_what_waits_in_old_tables_moves_as_the_page_about_it_says(plain_url: str) -> None:
+    make_room, *move = examples("docs/how-to/move-from-an-outbox-table.md", "sql")
+    with psycopg.connect(plain_url, autocommit=True) as connection:
+        connection.execute(OLD_TABLES.encode())
+        connection.execute(make_room.encode())
+        migrate(plain_url, compat=True)
+        for text in move[:2]:
+            connection.execute(text.encode())
+        moved = rows(
+            connection, "select event_type, attempt_count, priority from carrick.entry order by next_attempt_at"
+        )
+        assert moved == [("old", 3, 0), ("young", 0, 0), ("claimed", 2, 5)]
+        for text in move[2:]:
+            connection.execute(text.encode())
+        assert column(connection, "select state from carrick.entry where channel = 'outbox'") == ["delivered"] * 2
 
 
 def test_functions_of_that_name_are_not_replaced(postgres_version: int) -> None:

@@ -69,7 +69,10 @@ def execute(url: str, statement: str) -> list[Any]:
 
 def contents(outbox: Outbox) -> Any:
     """All that the channels say about themselves, apart from how time passes."""
-    return [(row.channel, row.pending_count, row.claimed_count, row.dead_count, row.backlog_bytes) for row in outbox.store.stats()]
+    return [
+        (row.channel, row.pending_count, row.claimed_count, row.dead_count, row.backlog_bytes)
+        for row in outbox.store.stats()
+    ]
 
 
 def put(outbox: Outbox, **fields: Any) -> Any:
@@ -119,26 +122,69 @@ BAD_CALLS: dict[str, tuple[Callable[[Outbox], Any], type[CarrickError], str]] = 
     "fraction of a row": (lambda outbox: outbox.claim("things", max_rows=1.5), InvalidInput, "max_rows: 1.5"),
     "negative bytes": (lambda outbox: outbox.claim("things", max_bytes=-1), InvalidInput, "max_bytes: -1"),
     "lease of no time": (lambda outbox: outbox.claim("things", lease_seconds=0), InvalidInput, "lease_seconds: 0"),
-    "lease of a year": (lambda outbox: outbox.claim("things", lease_seconds=31_000_000), InvalidInput, "lease_seconds: "),
+    "lease of a year": (
+        lambda outbox: outbox.claim("things", lease_seconds=31_000_000),
+        InvalidInput,
+        "lease_seconds: ",
+    ),
     "claim of an unknown channel": (lambda outbox: outbox.claim("nope"), UnknownChannel, "things"),
     "channel with NUL": (lambda outbox: outbox.claim("a\x00"), InvalidInput, "NUL|unknown channel"),
     "owner without a name": (lambda outbox: outbox.store.claim("things", ""), InvalidInput, "owner: "),
-    "token that is no UUID": (lambda outbox: outbox.finish_all("not-a-token"), InvalidToken, "token: 'not-a-token' is not a UUID"),  # type: ignore[arg-type]
+    "token that is no UUID": (
+        lambda outbox: outbox.finish_all("not-a-token"),
+        InvalidToken,
+        "token: 'not-a-token' is not a UUID",
+    ),  # type: ignore[arg-type]
     "token for renew": (lambda outbox: outbox.renew("x", 5), InvalidToken, "is not a UUID"),  # type: ignore[arg-type]
     "claim under a bad token": (lambda outbox: outbox.claim("things", token="x"), InvalidToken, "is not a UUID"),
     "renew for no time": (lambda outbox: outbox.renew(uuid4(), 0), InvalidInput, "lease_seconds: 0|seconds: 0"),
-    "gate of an unknown scope": (lambda outbox: outbox.store.close_gate("things", "user:x", 1, ""), InvalidInput, "scope: 'user:x'"),
-    "gate for a negative time": (lambda outbox: outbox.store.close_gate("things", "*", -1, ""), InvalidInput, "seconds: -1"),
+    "gate of an unknown scope": (
+        lambda outbox: outbox.store.close_gate("things", "user:x", 1, ""),
+        InvalidInput,
+        "scope: 'user:x'",
+    ),
+    "gate for a negative time": (
+        lambda outbox: outbox.store.close_gate("things", "*", -1, ""),
+        InvalidInput,
+        "seconds: -1",
+    ),
     "gate of an unknown channel": (lambda outbox: outbox.store.open_gate("nope", "*"), UnknownChannel, "things"),
     "redrive of an unknown channel": (lambda outbox: outbox.store.redrive("nope"), UnknownChannel, "things"),
     "redrive of no rows": (lambda outbox: outbox.store.redrive("things", max_rows=0), InvalidInput, "max_rows: 0"),
-    "redrive spread backwards": (lambda outbox: outbox.store.redrive("things", spread_seconds=-1), InvalidInput, "spread_seconds: -1"),
+    "redrive spread backwards": (
+        lambda outbox: outbox.store.redrive("things", spread_seconds=-1),
+        InvalidInput,
+        "spread_seconds: -1",
+    ),
     "prune of an unknown channel": (lambda outbox: outbox.store.prune("nope"), UnknownChannel, "things"),
     "explain of nothing": (lambda outbox: outbox.explain(uuid4()), EntryNotFound, "no entry"),
     "explain of no id": (lambda outbox: outbox.explain("42"), InvalidToken, "is not a UUID"),
-    "unknown mode": (lambda outbox: outbox.channel("new", mode="fast"), InvalidInput, "mode: 'fast' is unknown; accepted: stream"),
-    "another mode while entries wait": (lambda outbox: outbox.channel("things", mode="ordered"), ChannelConflict, "still has entries"),
-    "not a connection": (lambda outbox: outbox.put(object(), channel="things", event_type="e", payload=1), InvalidInput, "connection: "),
+    "unknown mode": (
+        lambda outbox: outbox.channel("new", mode="fast"),
+        InvalidInput,
+        "mode: .*'fast'; accepted: stream, ordered, coalesce",
+    ),
+    "unknown option": (
+        lambda outbox: outbox.channel("new", speed=5),
+        InvalidInput,
+        "options: .*speed.*accepted: mode, ",
+    ),
+    "option of a wrong type": (lambda outbox: outbox.channel("new", batch_rows="many"), InvalidInput, "batch_rows: "),
+    "option out of range": (
+        lambda outbox: outbox.channel("new", batch_rows=0),
+        InvalidInput,
+        "^batch_rows: 0 is out of range",
+    ),
+    "another mode while entries wait": (
+        lambda outbox: outbox.channel("things", mode="ordered"),
+        ChannelConflict,
+        "still has entries",
+    ),
+    "not a connection": (
+        lambda outbox: outbox.put(object(), channel="things", event_type="e", payload=1),
+        InvalidInput,
+        "connection: ",
+    ),
 }
 
 
@@ -163,9 +209,11 @@ def test_a_postgres_connection_is_refused_by_an_sqlite_outbox(tmp_path: Path) ->
     drop_database(versions()[0], dsn)
 
 
-@pytest.mark.parametrize("bad", ["", "mysql://x/y", "sqlite://", "sqlite:///", "sqlite:///:memory:", "postgresql", "sqlite:///a?b"])
+@pytest.mark.parametrize(
+    "bad", ["", "mysql://x/y", "sqlite://", "sqlite:///", "sqlite:///:memory:", "postgresql", "sqlite:///a?b"]
+)
 def test_an_unsupported_database_url_names_what_is_accepted(bad: str) -> None:
-    with pytest.raises(InvalidInput, match="database URL: .*accepted: sqlite:///file.db"):
+    with pytest.raises(InvalidInput, match="database URL: .*accepted: sqlite:///FILE"):
         Outbox.connect(bad)
 
 

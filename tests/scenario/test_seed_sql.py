@@ -205,8 +205,8 @@ def test_the_retention_policy_runs_from_a_cron_in_the_database(url: str) -> None
     psql(
         url,
         """
-CREATE SCHEMA cron;
-CREATE FUNCTION cron.schedule(name text, at text, command text) RETURNS void LANGUAGE plpgsql
+CREATE SCHEMA IF NOT EXISTS cron;
+CREATE OR REPLACE FUNCTION cron.schedule(name text, at text, command text) RETURNS void LANGUAGE plpgsql
   AS 'BEGIN EXECUTE command; END'; -- a cron whose hour has come
 """,
     )
@@ -222,9 +222,10 @@ def hand_written(url: str) -> str:
     psql(
         url,
         f"""
-CREATE FUNCTION claim(p_limit int, p_token uuid, p_tenant uuid) RETURNS SETOF public.outbox
+CREATE OR REPLACE FUNCTION claim(p_limit int, p_token uuid, p_tenant uuid) RETURNS SETOF public.outbox
   LANGUAGE sql AS $$ {CLAIM_BODY} $$;
-CREATE FUNCTION mark_delivered(p_token uuid, p_ids uuid[]) RETURNS int LANGUAGE sql AS $$ {DELIVERED_BODY} $$;
+CREATE OR REPLACE FUNCTION mark_delivered(p_token uuid, p_ids uuid[]) RETURNS int
+  LANGUAGE sql AS $$ {DELIVERED_BODY} $$;
 """,
     )
     return url

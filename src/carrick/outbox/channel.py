@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -35,7 +37,7 @@ class OnFull(StrEnum):
     EVICT = "evict"
 
 
-class Channel(msgspec.Struct, frozen=True, kw_only=True):
+class Channel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A named stream of entries with one destination and one policy. Times in seconds unless named days.
 
     `one_tenant`: a claim holds entries of one tenant only. `fair`: tenants take turns; without it the oldest
@@ -76,6 +78,26 @@ class Channel(msgspec.Struct, frozen=True, kw_only=True):
         _within("retention_days", self.retention_days, 0, 36_500)
         _within("dead_retention_days", self.dead_retention_days, 0, 36_500)
         _within("remember_keys_days", self.remember_keys_days, 0, 36_500)
+
+
+def declared(name: str, options: Mapping[str, Any]) -> Channel:
+    """A channel from options as a user writes them. Raises InvalidInput, naming the option."""
+    try:
+        return msgspec.convert({"name": name, **options}, Channel, strict=True)
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, InvalidInput):
+            raise error.__cause__ from None
+        problem, _, where = str(error).partition(" - at `$.")
+        unknown = "unknown field" in problem
+        field = "options" if unknown else where.rstrip("`") or "name"
+        raise InvalidInput(
+            field, problem, ", ".join(Channel.__struct_fields__[1:]) if unknown else _accepted(field)
+        ) from None
+
+
+def _accepted(field: str) -> str:
+    members = {"mode": Mode, "on_full": OnFull}.get(field)
+    return ", ".join(members) if members else "see the reference of channel options"
 
 
 def _within(field: str, value: float, low: float, high: float) -> None:

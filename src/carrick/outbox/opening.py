@@ -2,47 +2,40 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from urllib.parse import unquote
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from carrick.errors import InvalidInput, StoreUnavailable
+from carrick.errors import InvalidInput, MissingExtra
 from carrick.outbox.store import Store
-
-ACCEPTED = "sqlite:///file.db (four slashes for an absolute path) or postgresql://user@host/database"
-SQLITE = "sqlite:///"
-POSTGRESQL = ("postgresql://", "postgres://")
+from carrick.settings import DATABASE_URLS_ACCEPTED, DatabaseUrl, database_of, mask_url
 
 
 def open_store(url: str) -> Store:
-    """The store behind the URL. Raises InvalidInput for a URL that names no supported database."""
-    if is_postgresql(url):
-        try:
+    """The store behind the URL; close it when done. Raises InvalidInput or MissingExtra."""
+    database = named_database(url)
+    if database.backend == "postgres":
+        with psycopg_needed():
             from carrick.outbox.postgres.store import PostgresStore
-        except ModuleNotFoundError as missing:
-            raise StoreUnavailable(
-                f"PostgreSQL needs the package {missing.name!r}; install it with: pip install 'carrick[postgres]'"
-            ) from missing
-        return PostgresStore(url)
+        return PostgresStore(database.target)
     from carrick.outbox.sqlite.store import SqliteStore
 
-    return SqliteStore(sqlite_path(url))
+    return SqliteStore(database.target)
 
 
-def is_postgresql(url: str) -> bool:
-    """Whether the URL names a PostgreSQL database."""
-    return url.startswith(POSTGRESQL)
+def named_database(url: str) -> DatabaseUrl:
+    """The database that the URL names. Raises InvalidInput, showing no password."""
+    database = database_of(url)
+    if database is None:
+        raise InvalidInput("database URL", f"{mask_url(url)[:200]!r} is not supported", DATABASE_URLS_ACCEPTED)
+    return database
 
 
-def sqlite_path(url: str) -> Path:
-    """The file that a sqlite URL names; without network hosts, query strings or in-memory databases."""
-    path = unquote(url.removeprefix(SQLITE))
-    if not url.startswith(SQLITE) or not path or path.startswith(":") or "?" in url or "\x00" in path:
-        raise InvalidInput("database URL", f"{_masked(url)!r} is not supported", ACCEPTED)
-    return Path(path)
-
-
-def _masked(url: str) -> str:
-    """The URL without whatever stands before an @: it may be a password."""
-    head, at, tail = url.rpartition("@")
-    scheme = head.partition("://")[0] if "://" in head else ""
-    return f"{scheme}://…@{tail}" if at else url
+@contextmanager
+def psycopg_needed() -> Iterator[None]:
+    """Turn a missing driver into an error that says what to install; other import errors pass."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "psycopg":
+            raise
+        raise MissingExtra("postgres", "a postgresql:// database") from error

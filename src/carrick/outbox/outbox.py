@@ -11,10 +11,10 @@ from uuid import UUID
 from carrick.entry import Batch, NewEntry, Outcome, Put, State
 from carrick.errors import UnsupportedConnection
 from carrick.outbox.adapters import adapter_for
-from carrick.outbox.channel import Channel, Mode, OnFull
+from carrick.outbox.channel import Channel, declared
 from carrick.outbox.explain import Explanation, explain
 from carrick.outbox.limits import check_token
-from carrick.outbox.opening import is_postgresql, open_store
+from carrick.outbox.opening import named_database, open_store
 from carrick.outbox.producing import new_entry
 from carrick.outbox.store import Store
 
@@ -22,16 +22,25 @@ from carrick.outbox.store import Store
 class Outbox:
     """Entries put here, in the caller's own transaction, are delivered elsewhere. Safe to share between threads."""
 
-    def __init__(self, store: Store, *, dialect: str) -> None:
+    def __init__(self, store: Store, *, dialect: str, channel_defaults: Mapping[str, Any] | None = None) -> None:
         self.store = store
         self._dialect = dialect
+        self._channel_defaults = dict(channel_defaults or {})
 
     @classmethod
-    def connect(cls, url: str) -> Self:
-        """Use the outbox behind a database URL. Raises SchemaMissing (or its kin) when `carrick migrate` must run first."""
+    def connect(cls, url: str, *, channel_defaults: Mapping[str, Any] | None = None) -> Self:
+        """Use the outbox behind a database URL. Raises SchemaMissing (or its kin) when `carrick migrate` must run first.
+
+        `channel_defaults` are options of channels that do not say otherwise.
+        """
         store = open_store(url)
-        store.check_schema()
-        return cls(store, dialect="postgresql" if is_postgresql(url) else "sqlite")
+        try:
+            store.check_schema()
+        except BaseException:
+            store.close()
+            raise
+        dialect = "postgresql" if named_database(url).backend == "postgres" else "sqlite"
+        return cls(store, dialect=dialect, channel_defaults=channel_defaults)
 
     def __enter__(self) -> Self:
         return self
@@ -43,14 +52,17 @@ class Outbox:
         """Give back all connections."""
         self.store.close()
 
-    def channel(self, name: str, *, mode: Mode | str = Mode.STREAM, on_full: OnFull | str = OnFull.REJECT, **options: Any) -> Channel:
-        """Declare a channel, once at start; idempotent. Options are the fields of Channel. Raises ChannelConflict."""
-        channel = Channel(name=name, mode=_member(Mode, "mode", mode), on_full=_member(OnFull, "on_full", on_full), **options)
+    def channel(self, name: str, **options: Any) -> Channel:
+        """Declare a channel, once at start; idempotent. Options are the fields of Channel, mode among them.
+
+        Raises InvalidInput for an unknown or absurd option, ChannelConflict for another mode while entries wait.
+        """
+        channel = declared(name, self._channel_defaults | options)
         self.store.declare(channel)
         return channel
 
     @overload
-    def put(self, **fields: Any) -> Put: ...
+    def put(self, /, **fields: Any) -> Put: ...
     @overload
     def put(self, connection: Any, /, **fields: Any) -> Any: ...
     def put(self, connection: Any = None, /, **fields: Any) -> Any:
@@ -111,7 +123,9 @@ class Outbox:
         adapter = adapter_for(connection)
         if adapter.dialect != self._dialect:
             raise UnsupportedConnection(
-                "connection", f"is a {adapter.dialect} connection", f"a connection to the {self._dialect} database of this outbox"
+                "connection",
+                f"is a {adapter.dialect} connection",
+                f"a connection to the {self._dialect} database of this outbox",
             )
         return adapter
 
@@ -130,12 +144,3 @@ class Outbox:
 def default_owner() -> str:
     """Who claims when nobody says: this host and process."""
     return f"{socket.gethostname()}-{os.getpid()}"
-
-
-def _member(kind: Any, field: str, value: Any) -> Any:
-    from carrick.errors import InvalidInput
-
-    try:
-        return kind(value)
-    except ValueError:
-        raise InvalidInput(field, f"{value!r:.80} is unknown", ", ".join(kind)) from None

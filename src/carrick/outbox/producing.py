@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from functools import lru_cache
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -161,7 +161,9 @@ def _remembered_text(field: str, value: str, empty: bool) -> str:
 
 def _priority(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value not in PRIORITIES:
-        raise InvalidInput("priority", f"{str(value)[:40]} is out of range", f"a whole number {PRIORITIES[0]} to {PRIORITIES[-1]}")
+        raise InvalidInput(
+            "priority", f"{str(value)[:40]} is out of range", f"a whole number {PRIORITIES[0]} to {PRIORITIES[-1]}"
+        )
     return value
 
 

@@ -1,12 +1,11 @@
 """SQL as data: an operation yields statements and is sent their rows, so one text serves sync and async drivers.
 
 Placeholders in the .sql files are `%(name)s` for PostgreSQL and `:name` for SQLite; adapters for drivers with another
-style translate them in one place (`positional`).
+style translate them in one place (`adapters/placeholders.py`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -15,8 +14,6 @@ from typing import Any, NamedTuple, TypeVar
 T = TypeVar("T")
 
 Row = Sequence[Any]
-
-NAMED = re.compile(r"%\((\w+)\)s")
 
 
 class Statement(NamedTuple):
@@ -42,17 +39,3 @@ Steps = Generator["Statement | Copy", list[Row], T]
 def query(package: str, name: str) -> str:
     """The text of `queries/<name>.sql` in the package, read once."""
     return (files(package) / "queries" / f"{name}.sql").read_text(encoding="utf-8")
-
-
-@cache
-def positional(sql: str) -> tuple[str, tuple[str, ...]]:
-    """`%(name)s` placeholders as $1, $2, ...; and the names in that order."""
-    names: list[str] = []
-
-    def number(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name not in names:
-            names.append(name)
-        return f"${names.index(name) + 1}"
-
-    return NAMED.sub(number, sql), tuple(names)

@@ -118,9 +118,7 @@ class Barrier:
         ).format(key=sql.Literal(BARRIER), **self._names)
         with psycopg.connect(self._dsn, autocommit=True) as connection:
             returns = self._returns(connection)
-            connection.execute(
-                sql.SQL("alter function {name}({types}) rename to {renamed}").format(**self._names)
-            )
+            connection.execute(sql.SQL("alter function {name}({types}) rename to {renamed}").format(**self._names))
             connection.execute(
                 sql.SQL("create function {name}({types}) returns {returns} language plpgsql as {body}").format(
                     returns=sql.SQL(returns), body=sql.Literal(body.as_string(connection)), **self._names

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from carrick.errors import InvalidInput, UnknownState
 from carrick.entry import State
+from carrick.errors import InvalidInput, UnknownState
 from carrick.outbox.channel import Channel
 
 
@@ -41,7 +41,9 @@ def test_an_absurd_option_is_refused_by_name(field: str, value: Any) -> None:
 
 
 def test_states_are_known_by_the_names_of_other_outboxes() -> None:
-    assert [State.parse(name) for name in ("acked", "dlq", "sending", "auth_revoked", "completed", "failed", "processing")] == [
+    assert [
+        State.parse(name) for name in ("acked", "dlq", "sending", "auth_revoked", "completed", "failed", "processing")
+    ] == [
         State.DELIVERED,
         State.DEAD,
         State.CLAIMED,

@@ -44,7 +44,7 @@ class PsycopgAdapter:
         steps = in_postgres_transaction(steps, self._connection, autocommit=self._connection.autocommit)
         with psycopg.Cursor(self._connection, row_factory=tuple_row) as cursor:
             cursor.adapters.register_dumper(bytes, JsonText)
-            return drive(steps, lambda step: _perform(cursor, step))
+            return drive(steps, lambda step: perform(cursor, step))
 
 
 class PsycopgAsyncAdapter:
@@ -69,7 +69,8 @@ class PsycopgAsyncAdapter:
             return await drive_async(steps, lambda step: _perform_async(cursor, step))
 
 
-def _perform(cursor: psycopg.Cursor[tuple[Any, ...]], step: Step) -> list[Row]:
+def perform(cursor: psycopg.Cursor[tuple[Any, ...]], step: Step) -> list[Row]:
+    """One step on a cursor; its rows."""
     if isinstance(step, Copy):
         with cursor.copy(_copy_sql(step)) as copy:
             for row in step.rows:

@@ -14,8 +14,10 @@ import psycopg
 from psycopg.types.string import ByteaBinaryLoader
 
 from carrick.errors import StoreUnavailable
+from carrick.outbox.adapters.adapter import drive
+from carrick.outbox.adapters.psycopg import perform
 from carrick.outbox.postgres.failures import map_errors
-from carrick.outbox.statement import Copy, Row, Statement, Steps
+from carrick.outbox.statement import Steps
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -74,21 +76,5 @@ class Connections:
 
 def run(connection: Connection, steps: Steps[T]) -> T:
     """Drive an operation to its end on this connection."""
-    try:
-        step = next(steps)
-        while True:
-            step = steps.send(_execute(connection, step))
-    except StopIteration as done:
-        result: T = done.value
-        return result
-
-
-def _execute(connection: Connection, step: Statement | Copy) -> list[Row]:
     with connection.cursor() as cursor:
-        if isinstance(step, Statement):
-            return list(cursor.execute(step.sql.encode(), step.params).fetchall())
-        columns = ", ".join(step.columns)
-        with cursor.copy(f"copy {step.table} ({columns}) from stdin".encode()) as copy:
-            for row in step.rows:
-                copy.write_row(row)
-        return []
+        return drive(steps, lambda step: perform(cursor, step))

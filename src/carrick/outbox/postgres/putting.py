@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from carrick.entry import NewEntry, Put, State
 from carrick.errors import BacklogFull, KeyReused, PayloadTooLarge, UnknownChannel
+from carrick.outbox.postgres.failures import carrick_error
 from carrick.outbox.statement import Copy, Row, Statement, Steps, query
+
+T = TypeVar("T")
 
 PACKAGE = "carrick.outbox.postgres"
 
@@ -24,6 +27,26 @@ DEFAULTS = dict(zip(reversed(FIELDS), reversed(NewEntry.__struct_defaults__), st
 
 def put_steps(entry: NewEntry) -> Steps[Put]:
     """Put one entry. Raises UnknownChannel, PayloadTooLarge, KeyReused, BacklogFull; then nothing was written."""
+    return (yield from _named(_put(entry)))
+
+
+def put_many_steps(entries: Sequence[NewEntry], *, can_copy: bool) -> Steps[list[Put]]:
+    """Put all entries or none, by COPY where the driver can and no entry needs a look at others. Raises as put_steps."""
+    return (yield from _named(_put_many(entries, can_copy)))
+
+
+def _named(steps: Steps[T]) -> Steps[T]:
+    """The driver's errors by their Carrick names, whoever's connection it is."""
+    try:
+        return (yield from steps)
+    except Exception as error:
+        mapped = carrick_error(error)
+        if mapped is None:
+            raise
+        raise mapped from error
+
+
+def _put(entry: NewEntry) -> Steps[Put]:
     rows = yield Statement(query(PACKAGE, "put"), {field: column[0] for field, column in _columns([entry]).items()})
     entry_id, created, state, problem = rows[0]
     if problem is not None:
@@ -31,8 +54,7 @@ def put_steps(entry: NewEntry) -> Steps[Put]:
     return Put(entry_id, created, State(state))
 
 
-def put_many_steps(entries: Sequence[NewEntry], *, can_copy: bool) -> Steps[list[Put]]:
-    """Put all entries or none, by COPY where the driver can and no entry needs a look at others."""
+def _put_many(entries: Sequence[NewEntry], can_copy: bool) -> Steps[list[Put]]:
     if not entries:
         return []
     now, bounded = yield from _before_bulk(entries)

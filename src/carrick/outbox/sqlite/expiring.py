@@ -39,9 +39,7 @@ def return_expired(connection: sqlite3.Connection, channel: Channel, now: int, b
 def frozen_units(held: list[tuple[int, str, str]]) -> list[dict[str, Any]]:
     """A name for each (tenant, group) among entries that are frozen group by group; per entry the one of its group."""
     names: dict[tuple[str, str], str] = {}
-    return [
-        {"seq": seq, "frozen_batch": names.setdefault((tenant, unit), str(uuid4()))} for seq, tenant, unit in held
-    ]
+    return [{"seq": seq, "frozen_batch": names.setdefault((tenant, unit), str(uuid4()))} for seq, tenant, unit in held]
 
 
 def end_waiting(connection: sqlite3.Connection, channel: Channel, seqs: list[int], reason: str, now: int) -> None:

@@ -35,36 +35,46 @@ def map_errors(path: Path) -> Iterator[None]:
         raise mapped from error
 
 
-def carrick_error(error: sqlite3.Error, path: Path) -> CarrickError | None:
-    """The Carrick error that an error of the database at `path` means, if any."""
+def sqlite_error(error: BaseException) -> sqlite3.Error | None:
+    """SQLite's own error inside one that SQLAlchemy (`orig`) or Django (`__cause__`) has wrapped around it."""
+    inner: BaseException | None = error
+    while inner is not None and not isinstance(inner, sqlite3.Error):
+        inner = getattr(inner, "orig", None) or inner.__cause__
+    return inner
+
+
+def carrick_error(error: sqlite3.Error, path: Path | None = None) -> CarrickError | None:
+    """The Carrick error that an error of the database means, if any. Without `path` it is the caller's connection."""
     said = str(error)
+    where = "the database" if path is None else str(path)
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:  # the low byte is the kind, the rest is detail
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return StoreBusy(f"{path} is held by another writer: {said}")
+            return StoreBusy(f"{where} is held by another writer: {said}")
         case sqlite3.SQLITE_READONLY:
-            return StoreReadOnly(f"{path} cannot be written: {said}")
+            return StoreReadOnly(f"{where} cannot be written: {said}")
         case sqlite3.SQLITE_FULL:
-            return DiskFull(f"there is no room left for {path}: {said}")
+            return DiskFull(f"there is no room left for {where}: {said}")
         case sqlite3.SQLITE_CANTOPEN:
             return _cannot_open(path, said)
         case sqlite3.SQLITE_ERROR if said.startswith(MISSING):
-            return SchemaMissing(str(path))
+            return SchemaMissing(where)
         case sqlite3.SQLITE_CONSTRAINT:
             return _refused(said)
         case sqlite3.SQLITE_TOOBIG:
             return InvalidInput("payload", f"is larger than SQLite can hold ({said})", "less")
         case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_IOERR | sqlite3.SQLITE_PERM:
-            return StoreError(f"{path} cannot be used: {said}")
+            return StoreError(f"{where} cannot be used: {said}")
     if isinstance(error, sqlite3.ProgrammingError) and "closed database" in said:
         return StoreUnavailable("this store is closed")
     return None
 
 
-def _cannot_open(path: Path, said: str) -> StoreError:
+def _cannot_open(path: Path | None, said: str) -> StoreError:
     """A file without the right to write cannot be opened in WAL mode unless somebody else has it open."""
-    if path.exists() and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+    effective = os.access in os.supports_effective_ids
+    if path is not None and path.exists() and not os.access(path, os.W_OK, effective_ids=effective):
         return StoreReadOnly(f"{path} cannot be written: {said}")
-    return StoreUnavailable(f"{path} cannot be opened: {said}")
+    return StoreUnavailable(f"{path or 'the database'} cannot be opened: {said}")
 
 
 def _refused(said: str) -> CarrickError | None:

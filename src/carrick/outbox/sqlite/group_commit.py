@@ -10,9 +10,8 @@ import threading
 from collections import deque
 
 from carrick.entry import NewEntry, Put
-from carrick.errors import StoreUnavailable
+from carrick.errors import StoreError, StoreUnavailable
 from carrick.outbox.sqlite.database import Database, run
-from carrick.outbox.sqlite.failures import carrick_error
 from carrick.outbox.sqlite.putting import put_steps
 
 
@@ -102,16 +101,12 @@ class GroupCommit:
             for waiting in self._take_into(group):
                 try:
                     answers.append((waiting, run(connection, put_steps(waiting.entry))))
-                except sqlite3.OperationalError:  # the disk, the file, the schema: nobody's put can be kept
+                except (StoreError, sqlite3.OperationalError):  # disk, file or schema: no put can be kept
                     raise
                 except Exception as error:  # noqa: BLE001  raised by the thread whose put it is
-                    waiting.error = self._named(error)
+                    waiting.error = error
         for waiting, answer in answers:
             waiting.answer = answer
-
-    def _named(self, error: Exception) -> Exception:
-        known = carrick_error(error, self._database.path) if isinstance(error, sqlite3.Error) else None
-        return known or error
 
     def _take_into(self, group: list[Waiting]) -> list[Waiting]:
         with self._mutex:

@@ -7,17 +7,20 @@ an error leaves the caller's transaction usable.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from carrick.entry import NewEntry, Put, State
-from carrick.errors import BacklogFull, KeyReused, PayloadTooLarge, UnknownChannel
+from carrick.errors import BacklogFull, CarrickError, KeyReused, PayloadTooLarge, UnknownChannel
 from carrick.outbox.sqlite.content import content_hash, same_json
 from carrick.outbox.sqlite.database import PACKAGE
+from carrick.outbox.sqlite.failures import carrick_error, sqlite_error
 from carrick.outbox.sqlite.moment import microseconds
 from carrick.outbox.statement import Row, Statement, Steps, query
+
+T = TypeVar("T")
 
 SAVEPOINT = Statement("savepoint carrick_put", {})
 ROLLBACK = Statement("rollback to savepoint carrick_put", {})
@@ -30,6 +33,33 @@ CHUNK_BYTES = 32 * 1024 * 1024
 
 def put_steps(entry: NewEntry) -> Steps[Put]:
     """Put one entry. Raises UnknownChannel, PayloadTooLarge, KeyReused, BacklogFull; then nothing was written."""
+    return (yield from _named(_put(entry)))
+
+
+def put_many_steps(entries: Sequence[NewEntry], *, can_copy: bool = False) -> Steps[list[Put]]:
+    """Put all entries or none, in bulk unless a bounded channel has to look at each. Raises as put_steps.
+
+    Several statements stand in a savepoint. An error of the driver has to be raised in here to be undone in there.
+    `can_copy` is there for PostgreSQL; SQLite has no COPY.
+    """
+    return (yield from _named(_put_many(entries)))
+
+
+def _named(steps: Steps[T]) -> Steps[T]:
+    """The caller's driver may fail: with Carrick's error where it is known what that means."""
+    try:
+        return (yield from steps)
+    except CarrickError:
+        raise
+    except Exception as error:
+        cause = sqlite_error(error)
+        known = None if cause is None else carrick_error(cause)
+        if known is None:
+            raise
+        raise known from error
+
+
+def _put(entry: NewEntry) -> Steps[Put]:
     params = _params(entry)
     while True:
         rows = yield Statement(query(PACKAGE, "put"), params)
@@ -41,11 +71,7 @@ def put_steps(entry: NewEntry) -> Steps[Put]:
         # what was in the way has gone meanwhile: outside a transaction another process may write between two statements
 
 
-def put_many_steps(entries: Sequence[NewEntry]) -> Steps[list[Put]]:
-    """Put all entries or none, in bulk unless a bounded channel has to look at each. Raises as put_steps.
-
-    Several statements stand in a savepoint. An error of the driver has to be raised in here to be undone in there.
-    """
+def _put_many(entries: Sequence[NewEntry]) -> Steps[list[Put]]:
     if not entries:
         return []
     bounded = yield from _before_bulk(entries)
@@ -102,9 +128,7 @@ def _same_memory(entry: NewEntry, columns: Sequence[Any]) -> Put | None:
     entry_id, remembered, state = columns
     if entry_id is None:
         return None
-    if bytes(remembered) != content_hash(
-        entry.event_type, entry.payload.decode(), entry.group_key, entry.principal
-    ):
+    if bytes(remembered) != content_hash(entry.event_type, entry.payload.decode(), entry.group_key, entry.principal):
         raise KeyReused(entry.channel, entry.tenant_id, entry.key or "")
     return Put(UUID(entry_id), False, State(state))
 
@@ -125,7 +149,7 @@ def _before_bulk(entries: Sequence[NewEntry]) -> Steps[bool]:
 def _put_each(entries: Sequence[NewEntry]) -> Steps[list[Put]]:
     puts: list[Put] = []
     for entry in entries:
-        puts += [(yield from put_steps(entry))]
+        puts += [(yield from _put(entry))]
     return puts
 
 
@@ -160,7 +184,7 @@ def _put_keyed(chunk: Sequence[NewEntry]) -> Steps[list[Put]]:
     new = (yield from _put_chunk([chunk[place] for place in fresh])) if fresh else []
     puts = dict(zip(fresh, new, strict=True))
     for place in sorted(later):
-        puts[place] = yield from put_steps(chunk[place])
+        puts[place] = yield from _put(chunk[place])
     return [puts[place] for place in range(len(chunk))]
 
 
