@@ -7,6 +7,7 @@ import multiprocessing
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -180,7 +181,7 @@ def mode_cases(quick: bool) -> Iterator[Result]:
                 for channel in (mode, "bench"):
                     fill(url, count, channel, groups)
                     settle(url)
-                    rates[channel].append(rate(lambda channel=channel: drain(url, batch, channel)))  # type: ignore[misc]
+                    rates[channel].append(rate(partial(drain, url, batch, channel)))
         name = f"{mode}, {groups} groups, batch {batch}"
         yield Result(name, _median(rates[mode]), _median(rates["bench"]), 0.5, "stream")
 

@@ -51,10 +51,13 @@ def put_one_by_one(connection: Connection, payload: str, count: int) -> int:
 
 def put_in_bulk(connection: Connection, payload: str, count: int, batch: int) -> int:
     for _ in range(count // batch):
-        with connection.transaction(), connection.cursor() as cursor:
-            with cursor.copy("copy raw.outbox (channel, event_type, payload) from stdin") as copy:
-                for _ in range(batch):
-                    copy.write_row(("bench", "bench.event", payload))
+        with (
+            connection.transaction(),
+            connection.cursor() as cursor,
+            cursor.copy("copy raw.outbox (channel, event_type, payload) from stdin") as copy,
+        ):
+            for _ in range(batch):
+                copy.write_row(("bench", "bench.event", payload))
     return count
 
 

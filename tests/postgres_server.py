@@ -60,7 +60,8 @@ def _private_runtime_folder() -> None:
     """The server package keeps a lock in the runtime folder; without one of the user's own, users would share it."""
     if "XDG_RUNTIME_DIR" not in os.environ:
         runtime = Path(tempfile.gettempdir()) / f"carrick-runtime-{os.getuid()}"
-        (runtime / "python_PostgresServer").mkdir(parents=True, exist_ok=True, mode=0o700)
+        runtime.mkdir(exist_ok=True, mode=0o700)
+        (runtime / "python_PostgresServer").mkdir(exist_ok=True)
         os.environ["XDG_RUNTIME_DIR"] = str(runtime)
 
 

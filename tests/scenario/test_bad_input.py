@@ -6,7 +6,7 @@ import sqlite3
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import psycopg
@@ -131,11 +131,11 @@ BAD_CALLS: dict[str, tuple[Callable[[Outbox], Any], type[CarrickError], str]] = 
     "channel with NUL": (lambda outbox: outbox.claim("a\x00"), InvalidInput, "NUL|unknown channel"),
     "owner without a name": (lambda outbox: outbox.store.claim("things", ""), InvalidInput, "owner: "),
     "token that is no UUID": (
-        lambda outbox: outbox.finish_all("not-a-token"),
+        lambda outbox: outbox.finish_all(cast(Any, "not-a-token")),
         InvalidToken,
         "token: 'not-a-token' is not a UUID",
-    ),  # type: ignore[arg-type]
-    "token for renew": (lambda outbox: outbox.renew("x", 5), InvalidToken, "is not a UUID"),  # type: ignore[arg-type]
+    ),
+    "token for renew": (lambda outbox: outbox.renew(cast(Any, "x"), 5), InvalidToken, "is not a UUID"),
     "claim under a bad token": (lambda outbox: outbox.claim("things", token="x"), InvalidToken, "is not a UUID"),
     "renew for no time": (lambda outbox: outbox.renew(uuid4(), 0), InvalidInput, "lease_seconds: 0|seconds: 0"),
     "gate of an unknown scope": (

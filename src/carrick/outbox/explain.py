@@ -39,20 +39,18 @@ def _waiting(standing: Standing) -> Explanation:
         return _held(standing.gate)
     if standing.group_held:
         return Explanation(
-            "group_claimed", f"Another entry of group {standing.group_key!r} is being delivered; it waits for that."
+            "group_claimed", f"Waits while other entries of group {standing.group_key!r} are being delivered."
         )
     if standing.blocked_by is not None:
         return Explanation(
             "behind_head",
-            f"Waits behind entry {standing.blocked_by}, which is earlier in group {standing.group_key!r}.",
+            f"Waits behind entry {standing.blocked_by}, earlier in group {standing.group_key!r}.",
         )
     due = standing.group_due_at or standing.next_attempt_at
     if due is not None and due > standing.now:
         return _not_due(standing, due)
     if standing.frozen:
-        return Explanation(
-            "unsure", "Its last delivery may or may not have happened; it is due and comes back alone to find out."
-        )
+        return Explanation("unsure", "Its last delivery may or may not have happened; it is due and comes back alone.")
     if standing.rank_ahead:
         ahead = (
             "1000 or more entries" if standing.rank_ahead >= 1000 else _times(standing.rank_ahead, "entry", "entries")

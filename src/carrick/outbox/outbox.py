@@ -29,7 +29,7 @@ class Outbox:
 
     @classmethod
     def connect(cls, url: str, *, channel_defaults: Mapping[str, Any] | None = None) -> Self:
-        """Use the outbox behind a database URL. Raises SchemaMissing (or its kin) when `carrick migrate` must run first.
+        """Use the outbox behind a database URL. Raises SchemaMissing (or its kin) when `carrick migrate` must run.
 
         `channel_defaults` are options of channels that do not say otherwise.
         """
@@ -66,7 +66,7 @@ class Outbox:
     @overload
     def put(self, connection: Any, /, **fields: Any) -> Any: ...
     def put(self, connection: Any = None, /, **fields: Any) -> Any:
-        """Put one entry in the transaction of the given connection or session, or without one in a transaction of its own.
+        """Put one entry in the transaction of the given connection or session, else in one of its own.
 
         Fields: channel, event_type, payload; key, tenant_id, group, principal, priority, headers, traceparent,
         occurred_at, delay, max_wait. With an async connection the answer must be awaited.
@@ -83,7 +83,7 @@ class Outbox:
     @overload
     def put_many(self, connection: Any, entries: Iterable[Mapping[str, Any]], /) -> Any: ...
     def put_many(self, *args: Any) -> Any:
-        """Put many entries, each a mapping of the fields that `put` takes: all of them or none, by the fastest way there is."""
+        """Put many entries, each a mapping of the fields that `put` takes: all or none, the fastest way there is."""
         connection, given = args if len(args) == 2 else (None, args[0])
         entries: list[NewEntry] = [new_entry(**fields) for fields in given]
         if connection is None:

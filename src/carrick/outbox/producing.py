@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -20,6 +21,9 @@ MAX_HEADERS_BYTES = 64 * 1024
 PRIORITIES = range(-1000, 1001)
 DEEPEST = 100
 """Levels of nesting in a payload that every database can read back."""
+
+JSON_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
+BRACKETS = re.compile(rb"[\[\]{}]")
 
 Seconds = float | int | timedelta
 
@@ -112,23 +116,10 @@ def _depth_exceeds(text: bytes, limit: int) -> bool:
     if text.count(b"[") + text.count(b"{") <= limit:
         return False
     depth = 0
-    in_string = escaped = False
-    for byte in text:
-        if in_string:
-            if escaped:
-                escaped = False
-            elif byte == 0x5C:
-                escaped = True
-            elif byte == 0x22:
-                in_string = False
-        elif byte == 0x22:
-            in_string = True
-        elif byte in b"[{":
-            depth += 1
-            if depth > limit:
-                return True
-        elif byte in b"]}":
-            depth -= 1
+    for bracket in BRACKETS.findall(JSON_TEXT.sub(b"", text)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > limit:
+            return True
     return False
 
 

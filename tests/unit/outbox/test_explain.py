@@ -83,7 +83,7 @@ def gate(scope: str, until: datetime | None) -> Gate:
             None,
         ),
         ({"gate": gate("tenant:x", LATER)}, "held", "tenant 'x'", LATER),
-        ({"group_key": "g", "group_held": True}, "group_claimed", "group 'g' is being delivered", None),
+        ({"group_key": "g", "group_held": True}, "group_claimed", "other entries of group 'g'", None),
         ({"group_key": "g", "blocked_by": HEAD}, "behind_head", str(HEAD), None),
         ({"next_attempt_at": LATER}, "not_due", "Not due before 2026-05-01T12:05:00", LATER),
         (

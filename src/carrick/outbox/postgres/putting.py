@@ -31,7 +31,7 @@ def put_steps(entry: NewEntry) -> Steps[Put]:
 
 
 def put_many_steps(entries: Sequence[NewEntry], *, can_copy: bool) -> Steps[list[Put]]:
-    """Put all entries or none, by COPY where the driver can and no entry needs a look at others. Raises as put_steps."""
+    """Put all entries or none, by COPY where the driver can and no entry needs a look at others."""
     return (yield from _named(_put_many(entries, can_copy)))
 
 
