@@ -7,10 +7,10 @@ import sys
 
 from rich.console import Console
 
-from bench import postgres
+from bench import postgres, sqlite
 from bench.measure import show
 
-CASES = postgres.CASES
+CASES = {**postgres.CASES, **sqlite.CASES}
 
 
 def main() -> int:

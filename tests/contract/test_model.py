@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from carrick.entry import NewEntry, Outcome, OutcomeKind, State
 from carrick.errors import KeyReused
@@ -46,9 +46,8 @@ CHANNELS = [
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
-names = st.sampled_from([channel.name for channel in CHANNELS])
 claim_tenants = st.sampled_from([None, None, None, "", "a"])
-scopes = st.sampled_from(["*", "tenant:a", "tenant:b", "principal:p"])
+scopes = st.sampled_from(["*", "tenant:a", "tenant:a", "principal:p", "principal:p"])
 outcomes_given = st.sampled_from(list(OutcomeKind)).flatmap(
     lambda kind: st.sampled_from([GRID, 4 * GRID] if TRANSITIONS[kind].spends_attempt else [None, None, GRID]).map(
         lambda after: Outcome(kind=kind, after=after)
@@ -57,16 +56,16 @@ outcomes_given = st.sampled_from(list(OutcomeKind)).flatmap(
 
 
 @st.composite
-def new_entries(draw: Draw) -> NewEntry:
+def new_entries(draw: Draw, channels: Sequence[str], tenants: Sequence[str]) -> NewEntry:
     """Entries that meet: few tenants, groups, keys."""
-    channel = draw(names)
+    channel = draw(st.sampled_from(channels))
     delay = draw(st.sampled_from([None, None, None, GRID, 5 * GRID]))
     return NewEntry(
         channel=channel,
         event_type="e",
         payload=b"1" * draw(st.integers(1, 5)),
         key=draw(st.sampled_from([None, None, None, None, "k", "l"])),
-        tenant_id=draw(st.sampled_from(["", "a", "b"])),
+        tenant_id=draw(st.sampled_from(tenants)),
         group_key=draw(st.sampled_from([None, "g", "g", "h"])),
         principal=draw(st.sampled_from([None, None, "p", "q"])),
         priority=draw(st.sampled_from([0, 0, 0, 1, -1, 3])) if channel in ("stream", "single") else 0,
@@ -132,7 +131,7 @@ STEPS = {
     "release_expired": 1,
     "let_time_pass": 6,
     "close_gate": 1,
-    "open_gate": 1,
+    "open_gate": 2,
     "redrive": 1,
     "prune": 1,
 }
@@ -153,6 +152,15 @@ class Outboxes(RuleBasedStateMachine):
         for driven in self.driven:
             for channel in CHANNELS:
                 driven.store.declare(channel)
+
+    @initialize(
+        channels=st.lists(st.sampled_from([channel.name for channel in CHANNELS]), min_size=1, max_size=2, unique=True),
+        tenants=st.sampled_from([[""], ["a"], ["", "a"], ["", "a", "b"]]),
+    )
+    def focus(self, channels: list[str], tenants: list[str]) -> None:
+        """A run looks at few channels and tenants, so that much happens to each."""
+        self.names, self.tenants = st.sampled_from(channels), tenants
+        self.new_entries = new_entries(channels, tenants)
 
     def teardown(self) -> None:
         for driven in self.driven:
@@ -182,12 +190,12 @@ class Outboxes(RuleBasedStateMachine):
 
     def token(self, draw: Draw) -> int | None:
         """A lease that is held, mostly; or any that ever was: finished, expired, taken over."""
-        held = [number for number in self.model.leases] * 3
-        return draw(st.sampled_from(held + [*range(len(self.tokens))])) if self.tokens else None
+        chances = [*list(self.model.leases) * 3, *range(len(self.tokens))]
+        return draw(st.sampled_from(chances)) if chances else None
 
     def put(self, draw: Draw) -> None:
         """One entry, or several in one transaction."""
-        new = draw(new_entries())
+        new = draw(self.new_entries)
         known = self.model.known_key(new)
         if known is not None and _content(known.new) != _content(new):
             for driven in self.driven:
@@ -197,7 +205,7 @@ class Outboxes(RuleBasedStateMachine):
         if known is not None:
             expected = [(known.number, False, known.state)]
         else:
-            copies = 1 if new.key is not None else draw(st.sampled_from([1, 1, 2, 5]))
+            copies = 1 if new.key is not None else draw(st.sampled_from([1, 2, 3, 6]))
             expected = [(self.model.put(new).number, True, State.PENDING) for _ in range(copies)]
         for driven in self.driven:
             puts = driven.store.put_many([new] * len(expected)) if len(expected) > 1 else [driven.store.put(new)]
@@ -206,21 +214,21 @@ class Outboxes(RuleBasedStateMachine):
     def claim(self, draw: Draw) -> None:
         """A worker claims; whether it ever comes back is for later steps."""
         asked = Asked(
-            draw(names), draw(st.integers(1, 6)), draw(st.sampled_from([1, 4, 9, *[1000] * 5])), draw(claim_tenants)
+            draw(self.names), draw(st.integers(1, 6)), draw(st.sampled_from([1, 4, 9, *[1000] * 5])), draw(claim_tenants)
         )
         lease = draw(st.sampled_from([GRID, 5 * GRID]))
         self.model.return_expired(asked.channel)
         token = uuid4()
         limits = {"max_rows": asked.rows, "max_bytes": asked.bytes, "lease_seconds": lease, "tenant": asked.tenant}
-        batches = []
+        claimed = []
         for driven in self.driven:
             batch = driven.store.claim(asked.channel, "w", token=token, **limits)
-            batches.append([(driven.known(e.id), e.attempt_count, e.crash_count, e.intent) for e in batch])
-        for batch in batches:
-            taken = [self.model.entries[number] for number, *_ in batch]
-            assert batch == [(entry.number, entry.attempts, entry.crashes, entry.intent) for entry in taken]
+            claimed.append([(driven.known(e.id), e.attempt_count, e.crash_count, e.intent) for e in batch])
+        for facts in claimed:
+            taken = [self.model.entries[number] for number, *_ in facts]
+            assert facts == [(entry.number, entry.attempts, entry.crashes, entry.intent) for entry in taken]
             Judge(self.model).check(asked, taken)
-        self.same(batches)
+        self.same(claimed)
         self.judge.check(asked, taken)
         self.model.take(asked.channel, len(self.tokens), taken, lease)
         self.tokens.append(token)
@@ -266,7 +274,7 @@ class Outboxes(RuleBasedStateMachine):
             assert self.same(driven.store.release(self.tokens[token]) for driven in self.driven) == expected
 
     def release_expired(self, draw: Draw) -> None:
-        channel, older = draw(names), draw(st.sampled_from([0, 2 * GRID]))
+        channel, older = draw(self.names), draw(st.sampled_from([0, 2 * GRID]))
         expected = self.model.return_expired(channel, older)
         answers = (driven.store.release_expired(channel, older_than_seconds=older) for driven in self.driven)
         assert self.same(answers) == expected
@@ -278,20 +286,20 @@ class Outboxes(RuleBasedStateMachine):
             driven.clock.shift(seconds)
 
     def close_gate(self, draw: Draw) -> None:
-        channel, scope, seconds = draw(names), draw(scopes), draw(st.sampled_from([GRID, 10 * GRID, None]))
+        channel, scope, seconds = draw(self.names), draw(scopes), draw(st.sampled_from([GRID, 10 * GRID, None]))
         self.model.close_gate(channel, scope, seconds)
         for driven in self.driven:
             driven.store.close_gate(channel, scope, seconds, "test")
 
     def open_gate(self, draw: Draw) -> None:
-        closed = sorted(self.model.gates) or [("stream", "*")]
+        closed = sorted(self.model.gates) or [(draw(self.names), "*")]
         channel, scope = draw(st.sampled_from(closed))
         self.model.open_gate(channel, scope)
         for driven in self.driven:
             driven.store.open_gate(channel, scope)
 
     def redrive(self, draw: Draw) -> None:
-        channel, reason = draw(names), draw(st.sampled_from([None, "rejected", "crash_loop"]))
+        channel, reason = draw(self.names), draw(st.sampled_from([None, "rejected", "crash_loop"]))
         max_rows, step = draw(st.sampled_from([None, 1])), draw(st.sampled_from([0, GRID]))
         expected = self.model.redrive(channel, reason=reason, max_rows=max_rows, step=step)
         for driven in self.driven:
@@ -300,7 +308,7 @@ class Outboxes(RuleBasedStateMachine):
             assert driven.store.redrive(channel, **choice) == expected
 
     def prune(self, draw: Draw) -> None:
-        channel = draw(names)
+        channel = draw(self.names)
         expected = len(self.model.prune(channel))
         assert self.same(driven.store.prune(channel) for driven in self.driven) == expected
 

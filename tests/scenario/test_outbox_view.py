@@ -86,11 +86,12 @@ def test_a_waiting_row_can_be_declared_delivered(db: Connection) -> None:
     ]
 
 
-def test_a_dead_entry_is_not_taken_for_a_waiting_row(db: Connection) -> None:
+def test_a_dead_entry_is_neither_a_waiting_nor_a_delivered_row(db: Connection) -> None:
     put(db)
     held = column(db, f"select id::text from app.outbox_claim(1, '{ONE}', null)")
     run(db, f"""select carrick.finish('{ONE}', '[{{"id": "{held[0]}", "outcome": "rejected"}}]')""")
-    assert rows(db, "select id from outbox where delivered_at is null and processing_token is null") == []
+    assert column(db, "select state from carrick.entry") == ["dead"]
+    assert rows(db, "select id from outbox") == []
 
 
 @pytest.mark.parametrize(

@@ -289,6 +289,16 @@ def test_the_forwarders_claim_skips_rows_that_another_transaction_has_locked(url
     assert not set(ids_of(first)) & set(ids_of(second))
 
 
+def test_the_forwarders_claim_neither_waits_for_the_engines_claim_nor_overlaps_it(url: str) -> None:
+    seed_sync_outbox(url, 10)
+    with Terminal(url) as terminal:
+        first = terminal.run("BEGIN; SELECT id FROM carrick.claim('cloud', 'pod-1', 5);")
+        second = psql(url, f"SET lock_timeout = '10s'; {sync_claim('pod-2', 10)}")
+        terminal.run("COMMIT;")
+    assert len(first) == len(second) == 5
+    assert not set(first) & set(ids_of(second))
+
+
 def test_the_forwarders_claim_makes_one_lease_that_the_engine_can_finish(url: str) -> None:
     seed_sync_outbox(url, 8)
     psql(url, sync_claim("pod-1", 5))

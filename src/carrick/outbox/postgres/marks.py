@@ -2,7 +2,7 @@
 
 A transaction held open anywhere in the database keeps dead rows at the old end of the index; starting above them keeps
 claims fast. A mark is only a hint: an entry that appears below it (a slow producer's commit, an entry that another
-process gave back) is found by the next full look: at the latest a second later, or when less than a full batch is found.
+process gave back) is found by the next full look: a second later at most, or when less than a full batch is found.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -18,11 +18,6 @@ from carrick.outbox.sqlite.expiring import return_expired
 from carrick.outbox.sqlite.moment import moment, moment_or_none, span
 from carrick.outbox.sqlite.picking import Pick, Search, as_json, pick, pick_oldest
 from carrick.outbox.sqlite.special import special_picks
-
-ID, HEADERS, OCCURRED_AT, CREATED_AT, INTENT = (
-    Entry.__struct_fields__.index(name) for name in ("id", "headers", "occurred_at", "created_at", "intent")
-)
-"""Columns of claim.sql, which has the fields of an entry in their order, that are not as an entry has them."""
 
 FURTHEST = span(10_000 * 60)
 """How far the lowest priority ranks behind its due time."""
@@ -138,6 +133,7 @@ class Round:
 def _take(search: Search, limits: Limits, picked: Pick) -> Batch:
     expires_at = search.now + span(limits.lease_seconds or search.channel.lease_seconds)
     chosen = as_json(picked.seqs)
+    taken = [Taken(*row) for row in rows(search.connection, "claim", picked=chosen)]
     ((batch_id,),) = rows(
         search.connection,
         "claim_lease",
@@ -146,41 +142,93 @@ def _take(search: Search, limits: Limits, picked: Pick) -> Batch:
         owner=limits.owner,
         now=search.now,
         expires_at=expires_at,
-        mode=search.channel.mode.value,
-        frozen=picked.frozen,
-        picked=chosen,
+        units=1 if picked.frozen else _units(search.channel.mode, taken),
+        troubled=any(row.troubled for row in taken),
     )
     rows(search.connection, "claim_take", batch_id=batch_id, picked=chosen)
-    taken = rows(search.connection, "claim", batch_id=batch_id)
-    if picked.frozen:
-        taken.sort(key=lambda row: row[1])
-    elif search.channel.mode is not Mode.STREAM:
-        taken = _grouped(taken)
     return Batch(
         channel=search.channel.name,
         token=limits.token,
         lease_expires_at=moment(expires_at),
-        entries=tuple(map(_entry, taken)),
+        entries=_entries(_sorted(search.channel.mode, picked, taken)),
     )
 
 
-def _grouped(taken: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Groups by the rank of their first, their entries in order of arrival; `taken` is sorted by rank."""
+class Taken(NamedTuple):
+    """A row of claim.sql: an entry's fields in their order, as stored; then what decides its place and its lease."""
+
+    id: str
+    seq: int
+    channel: str
+    tenant_id: str
+    principal: str | None
+    group_key: str | None
+    event_type: str
+    key: str | None
+    payload: bytes
+    headers: str | None
+    payload_size_bytes: int
+    priority: int
+    traceparent: str | None
+    occurred_at: int | None
+    created_at: int
+    attempt_count: int
+    crash_count: int
+    intent: str | None
+    rank: int
+    troubled: int
+
+
+def _units(mode: Mode, taken: Sequence[Taken]) -> int:
+    """What counts when a worker dies: entries, or groups where each is one delivery."""
+    return len({row.group_key or row.id for row in taken}) if mode is Mode.COALESCE else len(taken)
+
+
+def _sorted(mode: Mode, picked: Pick, taken: list[Taken]) -> list[Taken]:
+    """Streams by rank; groups by the rank of their first, inside in order of arrival; a frozen batch as it was put."""
+    if picked.frozen:
+        return sorted(taken, key=lambda row: row.seq)
+    by_rank = sorted(taken, key=lambda row: (row.rank, row.seq))
+    if mode is Mode.STREAM:
+        return by_rank
     ranks: dict[tuple[str, str], int] = {}
-    keyed = []
-    for row in taken:
-        entry_id, seq, _, tenant_id, _, group_key, *_, rank = row
-        first = ranks.setdefault((tenant_id, group_key or entry_id), rank)
-        keyed.append(((first, tenant_id, group_key is None, group_key or "", seq), row))
-    return [row for _, row in sorted(keyed, key=lambda entry: entry[0])]
+    for row in by_rank:
+        ranks.setdefault((row.tenant_id, row.group_key or row.id), row.rank)
+    return sorted(
+        by_rank,
+        key=lambda row: (
+            ranks[row.tenant_id, row.group_key or row.id],
+            row.tenant_id,
+            row.group_key is None,
+            row.group_key or "",
+            row.seq,
+        ),
+    )
 
 
-def _entry(row: tuple[Any, ...]) -> Entry:
-    fields = list(row[:-1])
-    fields[ID] = UUID(row[ID])
-    fields[CREATED_AT] = moment(row[CREATED_AT])
-    fields[OCCURRED_AT] = moment_or_none(row[OCCURRED_AT])
-    for place in (HEADERS, INTENT):
-        if row[place] is not None:
-            fields[place] = msgspec.json.decode(row[place])
-    return Entry(*fields)
+def _entries(taken: Sequence[Taken]) -> tuple[Entry, ...]:
+    ids = msgspec.convert([row.id for row in taken], list[UUID])
+    return tuple([_entry(entry_id, row) for entry_id, row in zip(ids, taken, strict=True)])
+
+
+def _entry(entry_id: UUID, row: Taken) -> Entry:
+    return Entry(
+        entry_id,
+        row.seq,
+        row.channel,
+        row.tenant_id,
+        row.principal,
+        row.group_key,
+        row.event_type,
+        row.key,
+        row.payload,
+        None if row.headers is None else msgspec.json.decode(row.headers),
+        row.payload_size_bytes,
+        row.priority,
+        row.traceparent,
+        moment_or_none(row.occurred_at),
+        moment(row.created_at),
+        row.attempt_count,
+        row.crash_count,
+        None if row.intent is None else msgspec.json.decode(row.intent),
+    )

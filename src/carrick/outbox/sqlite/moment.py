@@ -13,7 +13,7 @@ FOREVER = 2**63 - 1
 
 def moment(microseconds: int) -> datetime:
     """The datetime of a stored time."""
-    return EPOCH + timedelta(microseconds=microseconds)
+    return EPOCH + timedelta(0, 0, microseconds)
 
 
 def moment_or_none(microseconds: int | None) -> datetime | None:

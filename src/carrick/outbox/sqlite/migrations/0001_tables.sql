@@ -122,20 +122,20 @@ create table carrick_trouble (
 ) strict;
 create index carrick_trouble_frozen on carrick_trouble (frozen_batch) where frozen_batch is not null;
 
--- One row per claimed batch. units: entries, or groups when coalesced.
+-- One row per claimed batch. units: entries, or groups when coalesced. There are only as many rows as workers have batches
+-- in hand, so that reading all of them is cheaper than keeping indexes: each index is a page more to write at every claim.
 create table carrick_lease (
-  batch_id   integer primary key,
   token      text not null,
+  batch_id   integer not null,
   channel    text not null,
   owner      text not null,
   claimed_at integer not null,
   expires_at integer not null,
   units      integer not null,
   troubled   integer not null check (troubled in (0, 1)),
-  intent     text check (intent is null or json_valid(intent))
-) strict;
-create index carrick_lease_token on carrick_lease (token);
-create index carrick_lease_expiry on carrick_lease (channel, expires_at);
+  intent     text check (intent is null or json_valid(intent)),
+  primary key (token, batch_id)
+) strict, without rowid;
 
 create table carrick_ended (
   seq                integer primary key,

@@ -17,37 +17,31 @@ begin
   update carrick_record set created_at = (select now from carrick_clock) where seq = new.seq;
 end;
 
--- The entry waits. max_wait cuts a longer delay short. Where a channel is bounded its bytes count; what does not fit is
--- left to carrick_evict (whichever of the two runs first, the other then finds nothing to do).
+-- The entry waits. max_wait cuts a longer delay short.
 create trigger carrick_admit after insert on carrick_record
-  when not exists (select 1 from carrick_backlog as b join carrick_channel as c on c.name = b.channel
-                    where b.channel = new.channel and b.bytes + new.payload_size_bytes > c.max_backlog_bytes)
-       and not exists (select 1 from carrick_work as w where w.seq = new.seq)
+  when not exists (select 1 from carrick_backlog as b where b.channel = new.channel)
 begin
   insert into carrick_work (seq, id, channel, tenant_id, principal, group_key, size, priority, due, rank, max_wait_at,
-                            delayed, evictable)
+                            delayed)
   select new.seq, new.id, new.channel, new.tenant_id, new.principal, new.group_key, new.payload_size_bytes, new.priority,
-         k.put_at + d.delay, k.put_at + d.delay - new.priority * 600000000,
-         k.put_at + cast(new.max_wait_seconds * 1000000 as integer), new.delay_seconds is not null,
-         exists (select 1 from carrick_backlog as b join carrick_channel as c on c.name = b.channel
-                  where b.channel = new.channel and c.on_full = 'evict')
-    from (select case new.created_at when 0 then now else min(now, new.created_at) end as put_at from carrick_clock) as k,
-         (select cast(coalesce(min(new.delay_seconds, new.max_wait_seconds), new.delay_seconds, 0) * 1000000 as integer)
-                   as delay) as d;
-  update carrick_backlog set bytes = bytes + new.payload_size_bytes where channel = new.channel;
+         d.due, d.due - new.priority * 600000000, d.put_at + cast(new.max_wait_seconds * 1000000 as integer),
+         new.delay_seconds is not null
+    from (select k.put_at, k.put_at + cast(coalesce(min(new.delay_seconds, new.max_wait_seconds), new.delay_seconds, 0)
+                                           * 1000000 as integer) as due
+            from (select case new.created_at when 0 then now else min(now, new.created_at) end as put_at
+                    from carrick_clock) as k) as d;
 end;
 
--- In a full channel that evicts, the waiting entries of lowest rank make way for the new one, unless one of higher priority
--- is among them or all of it is not enough: then nothing is evicted, and the new entry is dead at once. At most 1000 make
--- way for one. They are marked by a batch that no lease has.
-create trigger carrick_evict after insert on carrick_record
-  when exists (select 1 from carrick_backlog as b join carrick_channel as c on c.name = b.channel
-                where b.channel = new.channel and b.bytes + new.payload_size_bytes > c.max_backlog_bytes)
-       and not exists (select 1 from carrick_work as w where w.seq = new.seq)
+-- The same in a bounded channel. Where there is no room the channel rejects, or evicts: the waiting entries of lowest rank
+-- make way for the new one, unless one of higher priority is among them or all of it is not enough; then nothing is
+-- evicted, and the new entry is dead at once. At most 1000 make way for one; they are marked by a batch that no lease has.
+create trigger carrick_admit_bounded after insert on carrick_record
+  when exists (select 1 from carrick_backlog as b where b.channel = new.channel)
 begin
   select raise(abort, 'carrick: channel is full, its waiting entries reach max_backlog_bytes')
-    from carrick_channel as c
-   where c.name = new.channel and (c.on_full = 'reject' or new.payload_size_bytes > c.max_backlog_bytes);
+    from carrick_channel as c join carrick_backlog as b on b.channel = c.name
+   where c.name = new.channel and b.bytes + new.payload_size_bytes > c.max_backlog_bytes
+     and (c.on_full = 'reject' or new.payload_size_bytes > c.max_backlog_bytes);
   update carrick_work set batch_id = -1
    where seq in (
      select y.seq
@@ -60,6 +54,9 @@ begin
                             max(w.priority) over (order by w.rank desc, w.seq desc rows unbounded preceding) as highest
                        from (select z.seq, z.size, z.priority, z.rank from carrick_work as z
                               where z.channel = new.channel and z.evictable = 1 and z.batch_id is null
+                                and (select b.bytes + new.payload_size_bytes > c.max_backlog_bytes
+                                       from carrick_backlog as b join carrick_channel as c on c.name = b.channel
+                                      where b.channel = new.channel)
                               order by z.rank desc, z.seq desc limit 1000) as w) as x
               where x.highest <= new.priority) as y
       where y.most >= y.over_by and y.upto - y.size < y.over_by);
@@ -82,11 +79,13 @@ begin
   insert into carrick_work (seq, id, channel, tenant_id, principal, group_key, size, priority, due, rank, max_wait_at,
                             delayed, evictable)
   select new.seq, new.id, new.channel, new.tenant_id, new.principal, new.group_key, new.payload_size_bytes, new.priority,
-         k.put_at + d.delay, k.put_at + d.delay - new.priority * 600000000,
-         k.put_at + cast(new.max_wait_seconds * 1000000 as integer), new.delay_seconds is not null, 1
-    from (select case new.created_at when 0 then now else min(now, new.created_at) end as put_at from carrick_clock) as k,
-         (select cast(coalesce(min(new.delay_seconds, new.max_wait_seconds), new.delay_seconds, 0) * 1000000 as integer)
-                   as delay) as d
+         d.due, d.due - new.priority * 600000000, d.put_at + cast(new.max_wait_seconds * 1000000 as integer),
+         new.delay_seconds is not null,
+         (select c.on_full = 'evict' from carrick_channel as c where c.name = new.channel)
+    from (select k.put_at, k.put_at + cast(coalesce(min(new.delay_seconds, new.max_wait_seconds), new.delay_seconds, 0)
+                                           * 1000000 as integer) as due
+            from (select case new.created_at when 0 then now else min(now, new.created_at) end as put_at
+                    from carrick_clock) as k) as d
    where not exists (select 1 from carrick_ended as e where e.seq = new.seq);
   update carrick_backlog set bytes = bytes + new.payload_size_bytes
    where channel = new.channel and not exists (select 1 from carrick_ended as e where e.seq = new.seq);

@@ -1,8 +1,5 @@
--- Writes the lease of a batch. A frozen batch is one unit, and so is a coalesced group.
-insert into carrick_lease (token, channel, owner, claimed_at, expires_at, units, troubled)
-select :token, :channel, :owner, :now, :expires_at,
-       case when :frozen then 1
-            when :mode = 'coalesce' then count(distinct w.group_key) + sum(w.group_key is null) else count(*) end,
-       max(w.troubled)
-  from carrick_work as w where w.seq in (select value from json_each(:picked))
+-- Writes the lease of a batch.
+insert into carrick_lease (token, batch_id, channel, owner, claimed_at, expires_at, units, troubled)
+values (:token, (select coalesce(max(l.batch_id), 0) + 1 from carrick_lease as l), :channel, :owner, :now, :expires_at,
+        :units, :troubled)
 returning batch_id
