@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -103,6 +104,16 @@ class Driven:
         return {self.numbers[UUID(str(entry_id))]: tuple(facts) for entry_id, *facts in rows}
 
 
+@contextmanager
+def blamed(driven: Driven, *about: object) -> Iterator[None]:
+    """Say which store broke a rule, and with what."""
+    try:
+        yield
+    except AssertionError as error:
+        error.add_note(f"{type(driven.store).__name__}: {about}")
+        raise
+
+
 COLUMNS = "id, state, attempt_count, crash_count, dlq_reason"
 
 
@@ -184,8 +195,8 @@ class Outboxes(RuleBasedStateMachine):
 
     def same(self, answers: Iterable[Any]) -> Any:
         """What both stores answered."""
-        first, second = answers
-        assert first == second, f"SQLite and PostgreSQL differ: {first} and {second}"
+        first, *others = answers
+        assert all(other == first for other in others), f"SQLite and PostgreSQL differ: {first} and {others}"
         return first
 
     def token(self, draw: Draw) -> int | None:
@@ -213,9 +224,8 @@ class Outboxes(RuleBasedStateMachine):
 
     def claim(self, draw: Draw) -> None:
         """A worker claims; whether it ever comes back is for later steps."""
-        asked = Asked(
-            draw(self.names), draw(st.integers(1, 6)), draw(st.sampled_from([1, 4, 9, *[1000] * 5])), draw(claim_tenants)
-        )
+        size = draw(st.sampled_from([1, 4, 9, *[1000] * 5]))
+        asked = Asked(draw(self.names), draw(st.integers(1, 6)), size, draw(claim_tenants))
         lease = draw(st.sampled_from([GRID, 5 * GRID]))
         self.model.return_expired(asked.channel)
         token = uuid4()
@@ -224,10 +234,11 @@ class Outboxes(RuleBasedStateMachine):
         for driven in self.driven:
             batch = driven.store.claim(asked.channel, "w", token=token, **limits)
             claimed.append([(driven.known(e.id), e.attempt_count, e.crash_count, e.intent) for e in batch])
-        for facts in claimed:
+        for driven, facts in zip(self.driven, claimed, strict=True):
             taken = [self.model.entries[number] for number, *_ in facts]
             assert facts == [(entry.number, entry.attempts, entry.crashes, entry.intent) for entry in taken]
-            Judge(self.model).check(asked, taken)
+            with blamed(driven, asked, facts):
+                Judge(self.model).check(asked, taken)
         self.same(claimed)
         self.judge.check(asked, taken)
         self.model.take(asked.channel, len(self.tokens), taken, lease)

@@ -33,20 +33,28 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """A transaction that writes: durable when it ends, undone whole when something fails. Raises StoreBusy."""
-        with self._writing, map_errors(self.path):
-            self._writer = connection = self._writer or self._open()
-            connection.execute("begin immediate")
-            with _ended(connection):
+        with self._writing:
+            try:
+                self._writer = connection = self._writer or self._open()
+                connection.execute("begin immediate")
                 yield connection
+                connection.execute("commit")
+            except BaseException as error:
+                self._undo(self._writer, error)
+                raise
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """One consistent view of the file; waits for no writer."""
-        with self._reading, map_errors(self.path):
-            self._reader = connection = self._reader or self._open()
-            connection.execute("begin")
-            with _ended(connection):
+        with self._reading:
+            try:
+                self._reader = connection = self._reader or self._open()
+                connection.execute("begin")
                 yield connection
+                connection.execute("commit")
+            except BaseException as error:
+                self._undo(self._reader, error)
+                raise
 
     def close(self) -> None:
         """Close both connections, after the operations under way."""
@@ -56,6 +64,14 @@ class Database:
                 if connection is not None:
                     connection.close()
             self._writer = self._reader = None
+
+    def _undo(self, connection: sqlite3.Connection | None, error: BaseException) -> None:
+        """Roll back what an error has left of a transaction, and raise Carrick's error where its meaning is known."""
+        with map_errors(self.path):
+            if connection is not None and connection.in_transaction:  # some errors have rolled back already
+                connection.execute("rollback")
+            if isinstance(error, sqlite3.Error):
+                raise error
 
     def _open(self) -> sqlite3.Connection:
         if self._closed:
@@ -76,18 +92,6 @@ def connect(path: Path, *, create: bool = False) -> sqlite3.Connection:
     )
     connection.execute("pragma synchronous = full")
     return connection
-
-
-@contextmanager
-def _ended(connection: sqlite3.Connection) -> Iterator[None]:
-    """Commit, or roll back when the block or the commit fails."""
-    try:
-        yield
-        connection.execute("commit")
-    except BaseException:
-        if connection.in_transaction:  # some errors have rolled back already
-            connection.execute("rollback")
-        raise
 
 
 def rows(connection: sqlite3.Connection, name: str, /, **params: Any) -> list[tuple[Any, ...]]:

@@ -266,7 +266,7 @@ begin
   end if;
   delete from carrick.ended e where e.seq = at.seq;
   delete from carrick.record x where x.id = old.id returning x.* into r;
-  c := carrick._channel(r.channel);
+  c := carrick._known_channel(r.channel);
   if c.remember_keys_days > 0 and r.key is not null then
     insert into carrick.remembered_key (channel, tenant_id, key, id, state, content_hash, forget_at)
     values (r.channel, r.tenant_id, r.key, r.id, at.state,
@@ -292,7 +292,7 @@ comment on view public.outbox is 'Channel outbox of Carrick, for SQL written aga
 create function carrick._compat_outbox_insert() returns trigger
   language plpgsql as $$
 declare
-  c carrick.channel := carrick._channel('outbox'::text);
+  c carrick.channel := carrick._known_channel('outbox'::text);
   p record;
   v_seq bigint;
 begin
@@ -343,7 +343,7 @@ $$;
 create function carrick._compat_outbox_update() returns trigger
   language plpgsql as $$
 declare
-  c carrick.channel := carrick._channel('outbox'::text);
+  c carrick.channel := carrick._known_channel('outbox'::text);
   v_changed text[] := carrick._compat_changed(row_to_json(old), row_to_json(new));
   v_from text := carrick._compat_outbox_state(old);
   v_to text := carrick._compat_outbox_state(new);

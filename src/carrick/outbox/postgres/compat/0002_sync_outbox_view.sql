@@ -47,7 +47,7 @@ create function carrick._compat_sync_row(p_id uuid) returns public.sync_outbox
 create function carrick._compat_sync_insert() returns trigger
   language plpgsql as $$
 declare
-  c carrick.channel := carrick._channel('cloud'::text);
+  c carrick.channel := carrick._known_channel('cloud'::text);
   v_to text := carrick._compat_state(coalesce(new.status, 'pending'));
   p record;
   v_seq bigint;
@@ -201,7 +201,7 @@ end $$;
 create function carrick._compat_sync_update() returns trigger
   language plpgsql as $$
 declare
-  c carrick.channel := carrick._channel('cloud'::text);
+  c carrick.channel := carrick._known_channel('cloud'::text);
   v_from text := carrick._compat_state(old.status);
   v_to text := carrick._compat_state(new.status);
   v_done boolean;

@@ -11,7 +11,7 @@ begin
   raise exception using errcode = p_code, message = p_message, hint = coalesce(p_hint, '');
 end $$;
 
-create function carrick._channel(p_channel text) returns carrick.channel
+create function carrick._known_channel(p_channel text) returns carrick.channel
   language plpgsql stable as $$
 declare
   c carrick.channel;
@@ -306,7 +306,7 @@ create function carrick._raise_problem(p_problem text, p_channel text, p_key tex
 begin
   case p_problem
     when 'unknown_channel' then
-      perform carrick._channel(p_channel);
+      perform carrick._known_channel(p_channel);
     when 'payload_too_large' then
       perform carrick._fail('CK004', format('payload: larger than max_payload_bytes of channel %L', p_channel));
     when 'key_reused' then
@@ -326,7 +326,7 @@ begin
   select f.channel into v_unknown from fresh f
    where not exists (select from carrick.channel c where c.name = f.channel) limit 1;
   if found then
-    perform carrick._channel(v_unknown);
+    perform carrick._known_channel(v_unknown);
   end if;
   for v in select c as channel, sum(f.payload_size_bytes) as bytes, max(f.priority) as priority
              from carrick.channel c join fresh f on f.channel = c.name where c.max_backlog_bytes is not null group by c

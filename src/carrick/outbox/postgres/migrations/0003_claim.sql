@@ -528,7 +528,7 @@ create function carrick._claim(
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
-  c carrick.channel := carrick._channel(p_channel);
+  c carrick.channel := carrick._known_channel(p_channel);
   v_now timestamptz := carrick.clock();
   v_token uuid := coalesce(p_token, gen_random_uuid());
   v_batch uuid := carrick.uuid7();

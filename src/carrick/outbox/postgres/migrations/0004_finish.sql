@@ -45,9 +45,8 @@ begin
      set (seqs, ids, dues) = (
        select array_agg(h.seq order by h.n), array_agg(h.id order by h.n), array_agg(h.due order by h.n)
          from unnest(l.seqs, l.ids, l.dues) with ordinality as h(seq, id, due, n) where h.seq <> all (p_gone)),
-         bytes = (select coalesce(sum(r.payload_size_bytes), 0)
-                    from unnest(l.seqs, l.ids) as h(seq, id) join carrick.record r on r.id = h.id
-                   where h.seq <> all (p_gone))
+         bytes = l.bytes - (select sum(r.payload_size_bytes) from unnest(l.seqs, l.ids) as h(seq, id)
+                              join carrick.record r on r.id = h.id where h.seq = any (p_gone))
    where x.batch_id = p_batch;
   if l.grouped then
     delete from carrick.hold h
@@ -83,7 +82,7 @@ begin
                           'accepted: delivered, duplicate, retry, unsure, rejected, released');
   end if;
   for l in select x.* from carrick.lease x where x.token = v_token order by x.batch_id for update loop
-    c := carrick._channel(l.channel);
+    c := carrick._known_channel(l.channel);
     with given as materialized (
       select distinct on (g.id) g.id, g.outcome, case when g.after > 0 then g.after end as after, left(g.code, 255) as code,
              left(g.message, 2000) as message
@@ -202,7 +201,7 @@ create function carrick._return_expired(p_channel text, p_before timestamptz) re
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
-  c carrick.channel := carrick._channel(p_channel);
+  c carrick.channel := carrick._known_channel(p_channel);
   v_now timestamptz := carrick.clock();
   l carrick.lease;
   v_frozen uuid;
@@ -245,6 +244,6 @@ begin
   if v_older is null or v_older < 0 then
     perform carrick._fail('CK004', format('older_than_seconds: %s is out of range', coalesce(v_older::text, 'null')), 'accepted: 0 or more');
   end if;
-  perform carrick._channel(v_channel);
+  perform carrick._known_channel(v_channel);
   return carrick._return_expired(v_channel, carrick.clock() - v_older * interval '1 second');
 end $$;

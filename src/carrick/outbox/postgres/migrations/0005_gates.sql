@@ -10,7 +10,7 @@ declare
   v_reason alias for reason;
   v_until timestamptz := 'infinity';
 begin
-  perform carrick._channel(v_channel);
+  perform carrick._known_channel(v_channel);
   perform carrick._check_scope(v_scope);
   if v_seconds is not null then
     if v_seconds < 0 or v_seconds > 3153600000 then
@@ -29,7 +29,7 @@ declare
   v_channel alias for channel;
   v_scope alias for scope;
 begin
-  perform carrick._channel(v_channel);
+  perform carrick._known_channel(v_channel);
   perform carrick._check_scope(v_scope);
   delete from carrick.gate g where g.channel = v_channel and g.scope = v_scope;
 end $$;

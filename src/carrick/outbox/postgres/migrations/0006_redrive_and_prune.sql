@@ -10,7 +10,7 @@ declare
   v_reason alias for reason;
   v_max alias for max_rows;
   v_spread alias for spread_seconds;
-  c carrick.channel := carrick._channel(v_channel);
+  c carrick.channel := carrick._known_channel(v_channel);
   v_now timestamptz := carrick.clock();
   v_seqs bigint[];
 begin
@@ -55,7 +55,7 @@ end $$;
 create function carrick._prune(p_channel text, p_max_rows int) returns int
   language plpgsql as $$
 declare
-  c carrick.channel := carrick._channel(p_channel);
+  c carrick.channel := carrick._known_channel(p_channel);
   v_now timestamptz := carrick.clock();
   v_seqs bigint[];
   v_ids uuid[];
