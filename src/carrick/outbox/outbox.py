@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self, overload
 from uuid import UUID
 
@@ -79,7 +79,7 @@ class Outbox:
         return adapter.run(self._putting.put_steps(entry))
 
     @overload
-    def put_many(self, entries: Iterable[Mapping[str, Any]], /) -> list[Put]: ...
+    def put_many(self, entries: Iterable[Mapping[str, Any]], /) -> Sequence[Put]: ...
     @overload
     def put_many(self, connection: Any, entries: Iterable[Mapping[str, Any]], /) -> Any: ...
     def put_many(self, *args: Any) -> Any:

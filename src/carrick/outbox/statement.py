@@ -24,11 +24,14 @@ class Statement(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """Rows for PostgreSQL's COPY ... FROM STDIN; its answer is an empty list. Only drivers that can COPY get one."""
+    """Rows for PostgreSQL's COPY ... FROM STDIN, in its text format; its answer is an empty list.
+
+    Only drivers that can COPY get one.
+    """
 
     table: str
     columns: tuple[str, ...]
-    rows: Sequence[tuple[Any, ...]]
+    text: bytes
 
 
 Steps = Generator["Statement | Copy", list[Row], T]

@@ -36,7 +36,7 @@ class Store(Protocol):
     def put(self, entry: NewEntry) -> Put:
         """Store one entry durably in a transaction of its own. Raises UnknownChannel, KeyReused, BacklogFull."""
 
-    def put_many(self, entries: Sequence[NewEntry]) -> list[Put]:
+    def put_many(self, entries: Sequence[NewEntry]) -> Sequence[Put]:
         """Store all entries in one transaction of its own, or none of them."""
 
     def claim(

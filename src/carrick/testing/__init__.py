@@ -1,8 +1,34 @@
-"""For tests: the contract every store keeps, clocks that move when told, and one call that delivers everything."""
+"""For tests: the contract every store keeps, clocks that move when told, and one call that delivers everything.
+
+`deliver_all` needs nothing but Carrick. The contract needs pytest; the clock of PostgreSQL needs psycopg.
+"""
 
 from __future__ import annotations
 
-from carrick.testing.clock import Clock, PostgresClock, SqliteClock
-from carrick.testing.store_contract import StoreContract
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Clock", "PostgresClock", "SqliteClock", "StoreContract"]
+from carrick.testing.deliver import deliver_all
+
+if TYPE_CHECKING:
+    from carrick.testing.clock import Clock, PostgresClock, SqliteClock
+    from carrick.testing.store_contract import StoreContract
+    from carrick.testing.zombie import Zombie
+
+__all__ = ["Clock", "PostgresClock", "SqliteClock", "StoreContract", "Zombie", "deliver_all"]
+
+_ROOMS = {
+    "Clock": "clock",
+    "PostgresClock": "clock",
+    "SqliteClock": "clock",
+    "StoreContract": "store_contract",
+    "Zombie": "zombie",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs more than Carrick only when it is asked for."""
+    if name not in _ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)

@@ -105,10 +105,10 @@ class Judge:
         if any(other.frozen is not None for other in group):
             return False
         now = self.model.now
-        if any(other.troubled and other.due > now for other in members):
+        if any(other.troubled and not other.apart and other.due > now for other in members):
             return False
         if any(other.apart for other in group):
-            return any(other.apart for other in members)
+            return any(other.due <= now for other in members if other.apart)
         waits = [other.max_wait_at for other in members if other.max_wait_at is not None]
         return (
             any(not other.delayed and other.due <= now for other in members)
@@ -186,9 +186,11 @@ class Judge:
 
     def _check_fairness(self, asked: Asked, taken: Sequence[ModelEntry], may_go: Sequence[ModelEntry]) -> None:
         """G8: with k tenants waiting, none waits for more than k claims."""
-        if asked.tenant is not None:
-            return
         served = {entry.new.tenant_id for entry in taken}
+        if asked.tenant is not None:
+            self.waited.pop((asked.channel, asked.tenant), None)
+            self.rivals.pop((asked.channel, asked.tenant), None)
+            return
         waiting = {entry.new.tenant_id for entry in may_go}
         for tenant in {name for channel, name in self.waited if channel == asked.channel} | waiting:
             lane = (asked.channel, tenant)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator
 from typing import Any, Final, Literal, TypeVar
 
 import asyncpg  # type: ignore[import-untyped]
 
 from carrick.outbox.adapters.adapter import Step, drive_async
-from carrick.outbox.adapters.placeholders import as_text, numbered
+from carrick.outbox.adapters.placeholders import numbered
 from carrick.outbox.adapters.transaction import in_postgres_transaction
 from carrick.outbox.statement import Copy, Row, Steps
 
@@ -44,23 +44,10 @@ class AsyncpgAdapter:
     async def _copy(self, step: Copy) -> None:
         schema, _, table = step.table.rpartition(".")
         await self._connection.copy_to_table(
-            table, source=_chunks(step.rows), columns=step.columns, schema_name=schema or None, format="text"
+            table, source=_whole(step.text), columns=step.columns, schema_name=schema or None, format="text"
         )
 
 
-async def _chunks(rows: Sequence[tuple[Any, ...]]) -> AsyncIterator[bytes]:
-    """COPY's text format: asyncpg's binary one has no encoder for json where the caller has set a codec for it."""
-    for start in range(0, len(rows), ROWS_PER_CHUNK):
-        yield copy_text(rows[start : start + ROWS_PER_CHUNK])
-
-
-def copy_text(rows: Iterable[tuple[Any, ...]]) -> bytes:
-    """Rows in COPY's text format."""
-    return "".join(["\t".join([_field(value) for value in row]) + "\n" for row in rows]).encode()
-
-
-def _field(value: Any) -> str:
-    if value is None:
-        return r"\N"
-    text: str = as_text(value)
-    return text.replace("\\", r"\\").replace("\t", r"\t").replace("\n", r"\n").replace("\r", r"\r")
+async def _whole(text: bytes) -> AsyncIterator[bytes]:
+    """What asyncpg takes as a source: a path, a file, or an asynchronous iterator."""
+    yield text

@@ -73,8 +73,7 @@ def perform(cursor: psycopg.Cursor[tuple[Any, ...]], step: Step) -> list[Row]:
     """One step on a cursor; its rows."""
     if isinstance(step, Copy):
         with cursor.copy(_copy_sql(step)) as copy:
-            for row in step.rows:
-                copy.write_row(row)
+            copy.write(step.text)
         return []
     with cursor.connection.pipeline() if in_pipeline(cursor.connection) else nullcontext():
         cursor.execute(step.sql.encode(), step.params)  # leaving the inner pipeline waits for the answer
@@ -84,8 +83,7 @@ def perform(cursor: psycopg.Cursor[tuple[Any, ...]], step: Step) -> list[Row]:
 async def _perform_async(cursor: psycopg.AsyncCursor[tuple[Any, ...]], step: Step) -> list[Row]:
     if isinstance(step, Copy):
         async with cursor.copy(_copy_sql(step)) as copy:
-            for row in step.rows:
-                await copy.write_row(row)
+            await copy.write(step.text)
         return []
     async with cursor.connection.pipeline() if in_pipeline(cursor.connection) else nullcontext():
         await cursor.execute(step.sql.encode(), step.params)  # leaving the inner pipeline waits for the answer

@@ -55,7 +55,7 @@ class PostgresStore:
         with self._connections.connection() as connection:
             return run(connection, put_steps(entry))
 
-    def put_many(self, entries: Sequence[NewEntry]) -> list[Put]:
+    def put_many(self, entries: Sequence[NewEntry]) -> Sequence[Put]:
         with self._connections.connection() as connection, connection.transaction():
             return run(connection, put_many_steps(entries, can_copy=True))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -15,8 +16,19 @@ from carrick.outbox.channel import Mode
 from carrick.outbox.sqlite.database import rows
 from carrick.outbox.sqlite.declaring import known_channel
 from carrick.outbox.sqlite.expiring import return_expired
-from carrick.outbox.sqlite.moment import moment, moment_or_none, span
-from carrick.outbox.sqlite.picking import Pick, Search, as_json, pick, pick_oldest
+from carrick.outbox.sqlite.moment import moment, span
+from carrick.outbox.sqlite.picking import (
+    NOTHING,
+    RANK,
+    SEQ,
+    TROUBLED,
+    Offer,
+    Pick,
+    Search,
+    as_json,
+    pick,
+    pick_oldest,
+)
 from carrick.outbox.sqlite.special import special_picks
 
 FURTHEST = span(10_000 * 60)
@@ -57,7 +69,7 @@ def claim(connection: sqlite3.Connection, name: str, limits: Limits) -> Batch:
         held_principals=[scope.removeprefix("principal:") for scope in scopes if scope.startswith("principal:")],
     )
     picked = _choose(search, comes_apart=bool(special or expired))
-    return _take(search, limits, picked) if picked.seqs else empty
+    return _take(search, limits, picked) if picked.offers else empty
 
 
 def _choose(search: Search, *, comes_apart: bool) -> Pick:
@@ -85,12 +97,12 @@ def _by_turns(search: Search, special: dict[str, Pick], most: int) -> Pick:
     while chunk := round_.next(most, special):
         free = [lane for lane in chunk if lane not in search.held_tenants]
         picked = special.get(chunk[0]) or pick(search, free)
-        if picked.seqs:
+        if picked.offers:
             last = chunk[-1] if picked.last is None else free[picked.last]
             if picked.last is not None or round_.remains():
                 rows(search.connection, "claim_set_turn", channel=search.channel.name, tenant=last)
             return picked
-    return Pick([])
+    return NOTHING
 
 
 class Round:
@@ -132,8 +144,10 @@ class Round:
 
 def _take(search: Search, limits: Limits, picked: Pick) -> Batch:
     expires_at = search.now + span(limits.lease_seconds or search.channel.lease_seconds)
-    chosen = as_json(picked.seqs)
-    taken = [Taken(*row) for row in rows(search.connection, "claim", picked=chosen)]
+    chosen = as_json(offer[SEQ] for offer in picked.offers)
+    troubled = any(offer[TROUBLED] for offer in picked.offers)
+    taken: dict[int, Taken] = {row[SEQ]: row for row in rows(search.connection, "claim", picked=chosen)}
+    troubles = rows(search.connection, "claim_troubles", picked=chosen) if troubled else []
     ((batch_id,),) = rows(
         search.connection,
         "claim_lease",
@@ -143,92 +157,74 @@ def _take(search: Search, limits: Limits, picked: Pick) -> Batch:
         now=search.now,
         expires_at=expires_at,
         units=1 if picked.frozen else _units(search.channel.mode, taken),
-        troubled=any(row.troubled for row in taken),
+        troubled=troubled,
     )
     rows(search.connection, "claim_take", batch_id=batch_id, picked=chosen)
+    in_order = [taken[offer[SEQ]] for offer in _sorted(search.channel.mode, picked, taken)]
     return Batch(
         channel=search.channel.name,
         token=limits.token,
         lease_expires_at=moment(expires_at),
-        entries=_entries(_sorted(search.channel.mode, picked, taken)),
+        entries=_entries(search.channel.name, in_order, {seq: trouble for seq, *trouble in troubles}),
     )
 
 
-class Taken(NamedTuple):
-    """A row of claim.sql: an entry's fields in their order, as stored; then what decides its place and its lease."""
+Taken = tuple[Any, ...]
+"""A row of claim.sql; its sequence number stands where that of an offer does."""
 
-    id: str
-    seq: int
-    channel: str
-    tenant_id: str
-    principal: str | None
-    group_key: str | None
-    event_type: str
-    key: str | None
-    payload: bytes
-    headers: str | None
-    payload_size_bytes: int
-    priority: int
-    traceparent: str | None
-    occurred_at: int | None
-    created_at: int
-    attempt_count: int
-    crash_count: int
-    intent: str | None
-    rank: int
-    troubled: int
+ID, TENANT_ID, GROUP_KEY = 0, 2, 4
 
 
-def _units(mode: Mode, taken: Sequence[Taken]) -> int:
+def _units(mode: Mode, taken: Mapping[int, Taken]) -> int:
     """What counts when a worker dies: entries, or groups where each is one delivery."""
-    return len({row.group_key or row.id for row in taken}) if mode is Mode.COALESCE else len(taken)
+    if mode is not Mode.COALESCE:
+        return len(taken)
+    return len({row[GROUP_KEY] or row[ID] for row in taken.values()})
 
 
-def _sorted(mode: Mode, picked: Pick, taken: list[Taken]) -> list[Taken]:
+def _sorted(mode: Mode, picked: Pick, taken: Mapping[int, Taken]) -> list[Offer]:
     """Streams by rank; groups by the rank of their first, inside in order of arrival; a frozen batch as it was put."""
     if picked.frozen:
-        return sorted(taken, key=lambda row: row.seq)
-    by_rank = sorted(taken, key=lambda row: (row.rank, row.seq))
+        return sorted(picked.offers, key=itemgetter(SEQ))
+    by_rank = sorted(picked.offers, key=itemgetter(RANK, SEQ))
     if mode is Mode.STREAM:
         return by_rank
-    ranks: dict[tuple[str, str], int] = {}
-    for row in by_rank:
-        ranks.setdefault((row.tenant_id, row.group_key or row.id), row.rank)
-    return sorted(
-        by_rank,
-        key=lambda row: (
-            ranks[row.tenant_id, row.group_key or row.id],
-            row.tenant_id,
-            row.group_key is None,
-            row.group_key or "",
-            row.seq,
-        ),
-    )
+    first: dict[tuple[str, str], int] = {}
+    places = []
+    for _, seq, _, rank, _ in by_rank:
+        row = taken[seq]
+        tenant, group = row[TENANT_ID], row[GROUP_KEY]
+        places.append((first.setdefault((tenant, group or row[ID]), rank), tenant, group is None, group or "", seq))
+    return [offer for _, offer in sorted(zip(places, by_rank, strict=True), key=itemgetter(0))]
 
 
-def _entries(taken: Sequence[Taken]) -> tuple[Entry, ...]:
-    ids = msgspec.convert([row.id for row in taken], list[UUID])
-    return tuple([_entry(entry_id, row) for entry_id, row in zip(ids, taken, strict=True)])
+def _entries(channel: str, taken: Sequence[Taken], troubles: Mapping[int, Sequence[Any]]) -> tuple[Entry, ...]:
+    ids = msgspec.convert([row[ID] for row in taken], list[UUID])
+    none = (0, 0, None)
+    found = [_entry(channel, new, row, *troubles.get(row[SEQ], none)) for new, row in zip(ids, taken, strict=True)]
+    return tuple(found)
 
 
-def _entry(entry_id: UUID, row: Taken) -> Entry:
+def _entry(channel: str, entry_id: UUID, row: Taken, attempts: int, crashes: int, intent: str | None) -> Entry:
+    (_, seq, tenant_id, principal, group_key, event_type, key, payload, headers, size, priority, traceparent,
+     occurred_at, created_at) = row  # fmt: skip
     return Entry(
         entry_id,
-        row.seq,
-        row.channel,
-        row.tenant_id,
-        row.principal,
-        row.group_key,
-        row.event_type,
-        row.key,
-        row.payload,
-        None if row.headers is None else msgspec.json.decode(row.headers),
-        row.payload_size_bytes,
-        row.priority,
-        row.traceparent,
-        moment_or_none(row.occurred_at),
-        moment(row.created_at),
-        row.attempt_count,
-        row.crash_count,
-        None if row.intent is None else msgspec.json.decode(row.intent),
+        seq,
+        channel,
+        tenant_id,
+        principal,
+        group_key,
+        event_type,
+        key,
+        payload,
+        None if headers is None else msgspec.json.decode(headers),
+        size,
+        priority,
+        traceparent,
+        None if occurred_at is None else moment(occurred_at),
+        moment(created_at),
+        attempts,
+        crashes,
+        None if intent is None else msgspec.json.decode(intent),
     )

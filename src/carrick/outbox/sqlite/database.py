@@ -91,6 +91,7 @@ def connect(path: Path, *, create: bool = False) -> sqlite3.Connection:
         check_same_thread=False,
     )
     connection.execute("pragma synchronous = full")
+    connection.execute("pragma cache_size = -16000")  # KiB; what a large put_many writes must not spill
     return connection
 
 

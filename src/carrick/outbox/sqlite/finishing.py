@@ -102,10 +102,11 @@ def finish_all(connection: sqlite3.Connection, token: UUID) -> dict[UUID, State]
     delivered: list[str] = []
     ((now,),) = rows(connection, "now")
     for batch_id, name, troubled, _ in rows(connection, "leases", token=str(token)):
+        gone = rows(connection, "finish_all_ids", batch_id=batch_id)
         rows(connection, "finish_all", batch_id=batch_id, now=now)
         if troubled:
             rows(connection, "finish_all_heal", batch_id=batch_id)
-        gone = rows(connection, "finish_all_drop", batch_id=batch_id)
+        rows(connection, "finish_all_drop", batch_id=batch_id)
         rows(connection, "finish_lease", batch_id=batch_id)
         rows(connection, "count_backlog", channel=name, bytes=-sum(size for _, size in gone))
         delivered += [entry_id for entry_id, _ in gone]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,15 +16,25 @@ import msgspec
 from carrick.outbox.channel import Channel, Mode
 from carrick.outbox.sqlite.database import rows
 
+Offer = Sequence[int]
+"""An entry that may go: the place of its tenant among those given (or of its group), its sequence number, its size, its
+rank, whether it has had trouble.
+"""
+
+LANE, SEQ, SIZE, RANK, TROUBLED = range(5)
+
 
 class Pick(NamedTuple):
-    """Sequence numbers to take. `last`: of the tenants given, the place of the last that was served, where the limits
-    left out others that had something due; else None. `frozen`: a batch that came back as it was.
+    """What to take. `last`: of the tenants given, the place of the last that was served, where the limits left out
+    others that had something due; else None. `frozen`: a batch that came back as it was.
     """
 
-    seqs: list[int]
+    offers: Sequence[Offer]
     last: int | None = None
     frozen: bool = False
+
+
+NOTHING = Pick(())
 
 
 class Search(NamedTuple):
@@ -65,7 +76,7 @@ def as_json(values: Iterable[Any]) -> str:
 def pick(search: Search, lanes: list[str]) -> Pick:
     """Entries of the given tenants, in the channel's mode; coalesced ones of the first tenant."""
     if not lanes:
-        return Pick([])
+        return NOTHING
     match search.channel.mode:
         case Mode.STREAM:
             return pick_stream(search, lanes)
@@ -77,32 +88,32 @@ def pick(search: Search, lanes: list[str]) -> Pick:
 
 def pick_stream(search: Search, lanes: list[str]) -> Pick:
     """Independent entries, each tenant its share; a second pass gives what some tenants left over to the others."""
-    first = _offers(search, lanes, _share(search.rows, lanes), [])
+    if len(lanes) == 1:
+        return Pick(within(search.ask("claim_lane", tenant=lanes[0], rows=search.rows), search.bytes))
+    first = search.ask("claim_stream", lanes=lanes, share=_share(search.rows, lanes), picked=[])
     taken = within(_by_place(first), search.bytes)
-    picked = [seq for _, seq, _ in taken]
-    if len(lanes) > 1 and len(picked) < search.rows:
-        left = search.bytes - sum(size for _, _, size in taken)
-        if taken and left > 0:
-            more = _offers(search, lanes, search.rows - len(picked), picked)
-            picked += [seq for _, seq, _ in within(_by_place(more), left, at_least=0)]
-    return Pick(picked[: search.rows], _last_served([lane for lane, _, _ in first], [lane for lane, _, _ in taken]))
+    last = _last_served(first, taken)
+    left = search.bytes - sum(offer[SIZE] for offer in taken)
+    if taken and left > 0 and len(taken) < search.rows:
+        picked = [offer[SEQ] for offer in taken]
+        more = search.ask("claim_stream", lanes=lanes, share=search.rows - len(taken), picked=picked)
+        taken += within(_by_place(more), left, at_least=0)
+    return Pick(taken[: search.rows], last)
 
 
 def pick_oldest(search: Search, lanes: list[str]) -> Pick:
     """The oldest entries whoever's they are: for channels that are not fair."""
     if search.channel.mode is Mode.ORDERED:
-        heads = sorted(search.ask("claim_ordered", lanes=lanes, share=search.rows), key=lambda head: (head[3], head[1]))
-        return Pick([seq for _, seq, _ in _runs(search, heads)])
-    found = search.ask("claim_oldest", lanes=lanes, rows=search.rows)
-    return Pick([seq for _, seq, _ in within([(0, seq, size) for seq, size in found], search.bytes)])
+        heads = search.ask("claim_ordered", lanes=lanes, share=search.rows)
+        return Pick(_runs(search, sorted(heads, key=itemgetter(RANK, SEQ))))
+    return Pick(within(search.ask("claim_oldest", lanes=lanes, rows=search.rows), search.bytes))
 
 
 def pick_ordered(search: Search, lanes: list[str]) -> Pick:
     """Runs: per group the oldest and what may follow it, of each tenant its share of heads."""
-    offers = search.ask("claim_ordered", lanes=lanes, share=_share(search.rows, lanes))
-    taken = _runs(search, _by_place(offers))
-    last = _last_served([lane for lane, *_ in offers], [lane for lane, _, _ in taken])
-    return Pick([seq for _, seq, _ in taken], last)
+    heads = search.ask("claim_ordered", lanes=lanes, share=_share(search.rows, lanes))
+    taken = _runs(search, _by_place(heads))
+    return Pick(taken, _last_served(heads, taken))
 
 
 def pick_coalesce(search: Search, tenant: str) -> Pick:
@@ -112,35 +123,11 @@ def pick_coalesce(search: Search, tenant: str) -> Pick:
 
 def whole_groups(search: Search, heads: list[int]) -> Pick:
     """The groups of the given entries, each with all that is not behind a gate, as many as the bytes allow."""
-    members: dict[int, list[int]] = defaultdict(list)
-    sizes: dict[int, int] = defaultdict(int)
-    for unit, seq, size in search.ask("claim_members", heads=heads):
-        members[unit].append(seq)
-        sizes[unit] += size
-    whole = within([(unit, unit, sizes[unit]) for unit in range(len(heads))], search.bytes)
-    return Pick([seq for unit, _, _ in whole for seq in members[unit]])
-
-
-Offer = tuple[int, int, int]
-"""The place of its tenant among those given, an entry, its size."""
-
-
-def _offers(search: Search, lanes: list[str], share: int, picked: list[int]) -> list[Any]:
-    return search.ask("claim_stream", lanes=lanes, share=share, picked=picked)
-
-
-def _share(wanted: int, lanes: Sequence[str]) -> int:
-    return max(1, -(-wanted // len(lanes)))
-
-
-def _by_place(offers: Iterable[Any]) -> list[Any]:
-    """The first offer of every tenant, then the second of every tenant, and so on."""
-    places: dict[int, int] = defaultdict(int)
-    placed = []
-    for offer in offers:
-        places[offer[0]] += 1
-        placed.append((places[offer[0]], offer[0], offer))
-    return [offer for _, _, offer in sorted(placed, key=lambda entry: entry[:2])]
+    groups: list[list[Offer]] = [[] for _ in heads]
+    for offer in search.ask("claim_members", heads=heads):
+        groups[offer[LANE]].append(offer)
+    sizes = [(unit, unit, sum(offer[SIZE] for offer in group)) for unit, group in enumerate(groups)]
+    return Pick([offer for unit in within(sizes, search.bytes) for offer in groups[unit[LANE]]])
 
 
 def within(offers: Iterable[Offer], most: int, *, at_least: int = 1) -> list[Offer]:
@@ -148,34 +135,47 @@ def within(offers: Iterable[Offer], most: int, *, at_least: int = 1) -> list[Off
     taken: list[Offer] = []
     upto = 0
     for offer in offers:
-        upto += offer[2]
+        upto += offer[SIZE]
         if upto > most and len(taken) >= at_least:
             break
         taken.append(offer)
     return taken
 
 
-def _runs(search: Search, heads: Sequence[Any]) -> list[Offer]:
+def _share(wanted: int, lanes: Sequence[str]) -> int:
+    return max(1, -(-wanted // len(lanes)))
+
+
+def _by_place(offers: Iterable[Offer]) -> list[Offer]:
+    """The first offer of every tenant, then the second of every tenant, and so on."""
+    places: dict[int, int] = defaultdict(int)
+    placed = []
+    for offer in offers:
+        places[offer[LANE]] += 1
+        placed.append((places[offer[LANE]], offer[LANE], offer))
+    return [offer for _, _, offer in sorted(placed, key=itemgetter(0, 1))]
+
+
+def _runs(search: Search, heads: Sequence[Offer]) -> list[Offer]:
     """The first entry of every run, the second of every run, ...; one that may not go yet ends its run (G5)."""
     heads = heads[: search.rows]
     if not heads:
         return []
     length = min(search.rows, 4 * -(-search.rows // len(heads)))
-    runs: list[list[Offer]] = [[(lane, seq, size)] for lane, seq, size, _ in heads]
+    runs = [[head] for head in heads]
     ended: set[int] = set()
     if length > 1:
-        for head, seq, size, ready in search.ask(
-            "claim_followers", heads=[seq for _, seq, _, _ in heads], followers=length - 1
-        ):
+        for follower in search.ask("claim_followers", heads=[head[SEQ] for head in heads], followers=length - 1):
+            head, *offer, ready = follower
             if not ready:
                 ended.add(head)
             if head not in ended:
-                runs[head].append((heads[head][0], seq, size))
+                runs[head].append((heads[head][LANE], *offer))
     placed = sorted((place, head, offer) for head, run in enumerate(runs) for place, offer in enumerate(run))
     return within([offer for _, _, offer in placed[: search.rows]], search.bytes)
 
 
-def _last_served(offering: Iterable[int], served: Iterable[int]) -> int | None:
+def _last_served(offered: Iterable[Offer], taken: Iterable[Offer]) -> int | None:
     """The last tenant served, when others had something to offer and got nothing."""
-    got = set(served)
-    return max(got) if got and set(offering) - got else None
+    served = {offer[LANE] for offer in taken}
+    return max(served) if served and {offer[LANE] for offer in offered} - served else None

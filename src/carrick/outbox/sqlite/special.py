@@ -30,7 +30,7 @@ def special_picks(search: Search, *, by_tenant: bool) -> Iterator[tuple[str, Pic
         if special.frozen_batch in seen or (by_tenant and special.tenant_id in seen):
             continue
         picked = _frozen(search, special) if special.frozen_batch else _suspects(search, special, by_tenant=by_tenant)
-        if picked.seqs:
+        if picked.offers:
             yield special.tenant_id, picked
             seen.add(special.tenant_id)
         if special.frozen_batch:
@@ -46,7 +46,7 @@ def _frozen(search: Search, special: Special) -> Pick:
         held_tenants=search.held_tenants,
         mode=search.channel.mode.value,
     )
-    return Pick([seq for seq, _ in found] if all(may_go for _, may_go in found) else [], frozen=True)
+    return Pick([offer for *offer, _ in found] if all(row[-1] for row in found) else [], frozen=True)
 
 
 def _suspects(search: Search, special: Special, *, by_tenant: bool) -> Pick:
@@ -61,5 +61,5 @@ def _suspects(search: Search, special: Special, *, by_tenant: bool) -> Pick:
         most=min(special.batch_cap or 1, search.rows),
     )
     if coalesces:
-        return whole_groups(search, [seq for seq, _ in found])
-    return Pick([seq for _, seq, _ in within([(0, seq, size) for seq, size in found], search.bytes)])
+        return whole_groups(search, [seq for _, seq, *_ in found])
+    return Pick(within(found, search.bytes))

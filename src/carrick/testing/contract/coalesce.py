@@ -153,6 +153,15 @@ class CoalesceContract:
         assert ids(again) == unsure
         assert [entry.intent for entry in again] == [1, 1]
 
+    def test_an_unsure_entry_of_a_suspected_group_still_comes_back_alone(self, coalesce: Store, clock: Clock) -> None:
+        unsure, released = put_run(coalesce, 2, group_key="g")
+        claim(coalesce, lease_seconds=10)
+        clock.shift(11)
+        batch = claim(coalesce)
+        coalesce.finish(batch.token, {unsure: Outcome.unsure(), released: Outcome.released()})
+        clock.shift(60)
+        assert drain(coalesce) == [[unsure], [released]]
+
     def test_a_retried_unsure_group_is_no_longer_frozen(self, coalesce: Store, clock: Clock) -> None:
         members = put_run(coalesce, 2, group_key="g")
         batch = claim(coalesce)

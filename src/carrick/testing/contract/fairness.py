@@ -73,6 +73,17 @@ class FairnessContract:
         served = [claim(store, max_rows=1).entries[0].tenant_id for _ in range(6)]
         assert sorted(served[:2]) == sorted(served[2:4]) == sorted(served[4:]) == ["d", "e"]
 
+    @pytest.mark.parametrize("mode", list(Mode))
+    def test_a_byte_limit_that_only_one_tenant_fits_in_does_not_starve_the_others(
+        self, store: Store, mode: Mode
+    ) -> None:
+        declare(store, mode=mode)
+        for tenant in "abc":
+            put_run(store, 3, tenant_id=tenant, payload=b'"01234567"')
+        for _ in range(3):
+            served = [entry.tenant_id for _ in range(3) for entry in claim(store, max_rows=10, max_bytes=10)]
+            assert sorted(served) == ["a", "b", "c"]
+
     def test_many_tenants_share_a_batch_evenly(self, store: Store) -> None:
         declare(store)
         put_run(store, 50, tenant_id="busy")

@@ -14,7 +14,6 @@ import psycopg
 import pytest
 
 from carrick.errors import CarrickError, KeyReused, PayloadTooLarge, UnknownChannel
-from carrick.outbox.adapters.asyncpg import copy_text
 from carrick.outbox.statement import Statement, Steps
 from tests.unit.outbox.adapters.shop import TOO_LONG, Committed, billing, in_postgres, put, put_many, recover, run
 
@@ -179,11 +178,6 @@ def test_a_cancelled_put_leaves_no_transaction_behind(postgres_url: str) -> None
     _run(postgres_url, story)
     assert in_postgres(postgres_url) == Committed([], ["after"])
 
-
-def test_copy_text_escapes_what_copy_would_read_as_structure() -> None:
-    assert copy_text([("a\tb", None, "\\N", 1), ("line\nbreak\r", True, b"{}", 0.5)]) == (
-        b"a\\tb\t\\N\t\\\\N\t1\nline\\nbreak\\r\ttrue\t{}\t0.5\n"
-    )
 
 
 def _run(url: str, story: Story) -> None:

@@ -73,7 +73,7 @@ begin
 end $$;
 
 create function carrick._rank(p_due timestamptz, p_priority int) returns timestamptz
-  language sql immutable
+  language sql stable
   as $$ select p_due - p_priority * interval '10 minutes' $$;
 
 create function carrick._state_of(p_seq bigint) returns text
@@ -176,7 +176,7 @@ create function carrick._put(
   p_priority int, p_headers jsonb, p_occurred_at timestamptz, p_delay_seconds double precision,
   p_max_wait_seconds double precision, p_traceparent text, p_created_at timestamptz, p_id uuid,
   out id uuid, out created boolean, out state text, out problem text)
-  language plpgsql set carrick.direct = 'on' as $$
+  language plpgsql as $$
 declare
   c carrick.channel;
   v_now timestamptz := carrick.clock();
@@ -193,6 +193,10 @@ begin
   if v_size > c.max_payload_bytes then
     problem := 'payload_too_large';
     return;
+  end if;
+  if p_event_type = '' or p_priority not between -1000 and 1000 or p_delay_seconds not between 0 and 31622400
+     or p_max_wait_seconds not between 0 and 31622400 then
+    perform carrick._refuse_range(p_event_type, p_priority, p_delay_seconds, p_max_wait_seconds);
   end if;
   if p_key is not null then
     select k.id, k.created, k.state, k.problem into id, created, state, problem
@@ -244,6 +248,20 @@ begin
   values (v_seq, id, p_channel, p_tenant_id, p_principal, p_group_key, v_size, p_priority, v_due,
           carrick._rank(v_due, p_priority), v_now + p_max_wait_seconds * interval '1 second', p_delay_seconds is not null);
   state := 'pending';
+end $$;
+
+create function carrick._refuse_range(
+  p_event_type text, p_priority int, p_delay_seconds double precision, p_max_wait_seconds double precision) returns void
+  language plpgsql as $$
+begin
+  if p_event_type = '' then
+    perform carrick._fail('CK004', 'event_type: is empty', 'accepted: 1 to 255 characters');
+  elsif p_priority not between -1000 and 1000 then
+    perform carrick._fail('CK004', format('priority: %s is out of range', p_priority), 'accepted: -1000 to 1000');
+  elsif p_delay_seconds not between 0 and 31622400 then
+    perform carrick._fail('CK004', format('delay_seconds: %s is out of range', p_delay_seconds), 'accepted: 0 to 31622400');
+  end if;
+  perform carrick._fail('CK004', format('max_wait_seconds: %s is out of range', p_max_wait_seconds), 'accepted: 0 to 31622400');
 end $$;
 
 -- The entry (or the memory of one) that a key belongs to: its id when the content is the same, a problem when it is not.
@@ -316,47 +334,18 @@ begin
   end case;
 end $$;
 
--- Rows that reach `record` by COPY or a plain INSERT become waiting entries here; `_put` has done so itself.
-create function carrick._admit() returns trigger
+-- What a bulk put must know before it starts: the clock, that many sequence numbers, and per known channel the largest
+-- payload and whether it is bounded.
+create function carrick._before_bulk(
+  p_channels text[], p_count int, out now timestamptz, out seqs bigint[], out channels text[],
+  out max_payload_bytes int[], out bounded boolean[])
   language plpgsql as $$
-declare
-  v_unknown text;
-  v record;
 begin
-  select f.channel into v_unknown from fresh f
-   where not exists (select from carrick.channel c where c.name = f.channel) limit 1;
-  if found then
-    perform carrick._known_channel(v_unknown);
-  end if;
-  for v in select c as channel, sum(f.payload_size_bytes) as bytes, max(f.priority) as priority
-             from carrick.channel c join fresh f on f.channel = c.name where c.max_backlog_bytes is not null group by c
-  loop
-    if carrick._make_room(v.channel, v.bytes, v.priority) <> 'ok' then
-      perform carrick._raise_problem('backlog_full', (v.channel).name, null);
-    end if;
-  end loop;
-  insert into carrick.work (seq, id, channel, tenant_id, principal, group_key, size, priority, due, rank, max_wait_at, delayed)
-  select f.seq, f.id, f.channel, f.tenant_id, f.principal, f.group_key, f.payload_size_bytes, f.priority,
-         d.due, carrick._rank(d.due, f.priority), f.created_at + f.max_wait_seconds * interval '1 second',
-         f.delay_seconds is not null
-    from fresh f
-   cross join lateral (
-     select least(f.created_at, carrick.clock()) + coalesce(least(f.delay_seconds, f.max_wait_seconds), 0) * interval '1 second') d(due);
-  return null;
+  select array_agg(c.name), array_agg(c.max_payload_bytes), array_agg(c.max_backlog_bytes is not null)
+    into channels, max_payload_bytes, bounded from carrick.channel c where c.name = any(p_channels);
+  now := carrick.clock();
+  seqs := array(select nextval('carrick.record_seq_seq') from generate_series(1, p_count));
 end $$;
-
-create trigger admit after insert on carrick.record
-  referencing new table as fresh
-  for each statement when (current_setting('carrick.direct', true) is distinct from 'on')
-  execute function carrick._admit();
-
--- What a bulk put must know before it starts: the clock, and per known channel the largest payload and whether it is bounded.
-create function carrick._before_bulk(p_channels text[])
-  returns table (now timestamptz, channel text, max_payload_bytes int, bounded boolean)
-  language sql stable as $$
-  select carrick.clock(), c.name, c.max_payload_bytes, c.max_backlog_bytes is not null
-    from carrick.channel c where c.name = any(p_channels)
-$$;
 
 -- Puts entries one after the other, all or none: on a problem nothing is written and one row tells what and at which entry.
 create function carrick._put_many(

@@ -50,19 +50,22 @@ begin
 end $$;
 
 -- Independent entries of the given tenants, each tenant its share, oldest rank first; up to the limits, and locked.
+-- `cut`: the limit in bytes left some out.
 -- `p_mark_ranks` and `p_mark_seqs`: per tenant, where an earlier scan left off (a hint; null starts at the oldest).
 create function carrick._pick_stream(
   p_channel text, p_lanes text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_now timestamptz,
-  p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint) returns bigint[]
+  p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint, out picked bigint[], out cut boolean)
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
-  v_picked bigint[] := '{}';
   v_more bigint[];
   v_share int := greatest(1, ceil(p_rows::numeric / greatest(1, cardinality(p_lanes))));
 begin
+  picked := '{}';
   for pass in 1..2 loop -- the second pass gives what some tenants left over to the others
-    select array_agg(x.seq order by x.place, x.lane) into v_more
+    select array_agg(x.seq order by x.place, x.lane) filter (where x.upto <= p_bytes or (x.n = 1 and picked = '{}')),
+           bool_or(x.upto > p_bytes)
+      into v_more, cut
       from (
         select w.seq, lane.n as lane, w.place, row_number() over (order by w.place, lane.n) as n,
                sum(w.size) over (order by w.place, lane.n) as upto
@@ -75,20 +78,19 @@ begin
                   and (z.rank, z.seq) > (coalesce(lane.mark_rank, '-infinity'), coalesce(lane.mark_seq, 0))
                   and z.rank <= p_horizon and z.due <= p_now and not z.special
                   and (z.principal is null or z.principal <> all (p_held_principals))
-                  and z.seq <> all (v_picked)
+                  and z.seq <> all (picked)
                 order by z.rank, z.seq
                 limit v_share
                 for update skip locked) y) w
-        ) x
-     where x.upto <= p_bytes or (x.n = 1 and v_picked = '{}');
+        ) x;
     exit when v_more is null;
-    v_picked := v_picked || v_more;
-    exit when cardinality(p_lanes) = 1 or cardinality(v_picked) >= p_rows;
+    picked := picked || v_more;
+    exit when cut or cardinality(p_lanes) = 1 or cardinality(picked) >= p_rows;
     p_bytes := p_bytes - (select sum(w.size) from carrick.work w where w.seq = any(v_more));
     exit when p_bytes <= 0;
-    v_share := p_rows - cardinality(v_picked);
+    v_share := p_rows - cardinality(picked);
   end loop;
-  return v_picked[1:p_rows];
+  picked := picked[1:p_rows];
 end $$;
 
 -- Entries of the given tenants in runs: per group the oldest and what may follow it. All earlier entries of a group are
@@ -96,14 +98,13 @@ end $$;
 -- Tenants share the batch, or, where the channel is not fair, the oldest go first whoever's they are.
 create function carrick._pick_ordered(
   p_channel text, p_fair boolean, p_lanes text[], p_now timestamptz, p_horizon timestamptz, p_held_principals text[],
-  p_rows int, p_bytes bigint) returns bigint[]
+  p_rows int, p_bytes bigint, out picked bigint[], out cut boolean)
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   v_share int := case when p_fair then ceil(p_rows::numeric / greatest(1, cardinality(p_lanes))) else p_rows end;
   v_heads bigint[];
   v_run int;
-  v_picked bigint[];
 begin
   select array_agg(h.seq order by case when p_fair then h.place end, case when p_fair then h.lane end, h.rank, h.seq)
     into v_heads
@@ -125,12 +126,15 @@ begin
           for update skip locked) w
       ) h;
   if v_heads is null then
-    return '{}';
+    picked := '{}';
+    return;
   end if;
   v_heads := v_heads[1:p_rows];
   v_run := least(p_rows, 4 * ceil(p_rows::numeric / cardinality(v_heads)))::int;
   -- followers, until the first that may not go yet; then the first entry of every run, the second of every run, ...
-  select array_agg(x.seq order by x.place, x.head) into v_picked
+  select array_agg(x.seq order by x.place, x.head) filter (where x.n <= p_rows and (x.upto <= p_bytes or x.n = 1)),
+         bool_or(x.upto > p_bytes)
+    into picked, cut
     from (
       select r.*, row_number() over (order by r.place, r.head) as n, sum(r.size) over (order by r.place, r.head) as upto
         from (
@@ -151,9 +155,8 @@ begin
                        order by z.seq limit v_run - 1) y)) f
           ) r
        where r.reachable
-      ) x
-   where x.n <= p_rows and (x.upto <= p_bytes or x.n = 1);
-  return carrick._lock_groups(v_picked);
+      ) x;
+  picked := carrick._lock_groups(picked);
 end $$;
 
 -- Whole waiting groups of one tenant that are due. `p_units` counts groups; an entry without a group is one by itself.
@@ -224,17 +227,21 @@ begin
      and (e.principal is null or e.principal <> all (p_held_principals));
 end $$;
 
--- Locks the picked rows; a group of which somebody else has a row goes as a whole: that one is claiming it.
+-- Locks the picked rows. A group goes as a whole when somebody else has a row of it, for that one is claiming it, or when
+-- one of its rows has been tried since it was picked.
 create function carrick._lock_groups(p_picked bigint[]) returns bigint[]
   language plpgsql
-  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
+  v_now timestamptz := carrick.clock();
   v_locked bigint[];
 begin
   if p_picked is null then
     return '{}';
   end if;
   v_locked := array(select w.seq from carrick.work w where w.seq = any(p_picked) for update skip locked);
+  v_locked := array(select w.seq from carrick.work w
+                     where w.seq = any(v_locked) and not w.special and not (w.troubled and w.due > v_now));
   if cardinality(v_locked) = cardinality(p_picked) then
     return p_picked;
   end if;
@@ -252,7 +259,7 @@ end $$;
 create function carrick._may_return(
   c carrick.channel, w carrick.work, p_tenant text, p_now timestamptz, p_held_tenants text[], p_held_principals text[],
   p_frozen uuid) returns boolean
-  language plpgsql stable
+  language plpgsql volatile
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
   return w.due <= p_now and (p_tenant is null or w.tenant_id = p_tenant) and w.tenant_id <> all (p_held_tenants)
@@ -260,6 +267,10 @@ begin
      and (c.mode = 'stream' or w.group_key is null
           or not exists (select from carrick.hold h where h.channel = c.name and h.tenant_id = w.tenant_id
                             and h.group_key = w.group_key))
+     and (c.mode <> 'coalesce' or w.group_key is null or p_frozen is not null
+          or not exists (select from carrick.work e join carrick.trouble o on o.seq = e.seq
+                          where e.channel = c.name and e.tenant_id = w.tenant_id and e.group_key = w.group_key
+                            and o.frozen_batch is not null))
      and (c.mode <> 'ordered' or w.group_key is null
           or not exists (select from carrick.work e where e.channel = c.name and e.tenant_id = w.tenant_id
                             and e.group_key = w.group_key and e.seq < w.seq
@@ -275,7 +286,7 @@ create function carrick._pick_special(
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   s record;
-  v_picked bigint[] := '{}';
+  v_picked bigint[];
 begin
   for s in
     select w as work, t.batch_cap, t.frozen_batch
@@ -284,26 +295,25 @@ begin
        and carrick._may_return(c, w, p_tenant, p_now, p_held_tenants, p_held_principals, t.frozen_batch)
      order by w.due, w.seq
   loop
-    if s.frozen_batch is not null then
-      v_picked := carrick._frozen(c, s.frozen_batch, p_tenant, p_now, p_held_tenants, p_held_principals);
-    else
-      v_picked := carrick._suspects(c, s.work, s.batch_cap, coalesce(p_turn, p_tenant), p_now, p_held_tenants, p_held_principals, p_rows, p_bytes);
-    end if;
+    v_picked := carrick._apart(c, s.work, s.batch_cap, s.frozen_batch, p_turn, p_tenant, p_now, p_held_tenants,
+                               p_held_principals, p_rows, p_bytes);
     if v_picked <> '{}'
        and cardinality(array(select w.seq from carrick.work w where w.seq = any(v_picked) for update skip locked))
-           = cardinality(v_picked) then
+           = cardinality(v_picked)
+       -- locked now: look again, another claimer may have tried them in between
+       and v_picked = carrick._apart(c, s.work, s.batch_cap, s.frozen_batch, p_turn, p_tenant, p_now, p_held_tenants,
+                                     p_held_principals, p_rows, p_bytes) then
       return v_picked;
     end if;
-    v_picked := '{}'; -- not all of it may go, or another claimer is at it
   end loop;
-  return v_picked;
+  return '{}';
 end $$;
 
 -- The entries of a frozen batch when every one of them may go.
 create function carrick._frozen(
   c carrick.channel, p_frozen uuid, p_tenant text, p_now timestamptz, p_held_tenants text[], p_held_principals text[])
   returns bigint[]
-  language plpgsql stable
+  language plpgsql volatile
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_picked bigint[];
@@ -321,7 +331,7 @@ end $$;
 create function carrick._suspects(
   c carrick.channel, p_first carrick.work, p_cap int, p_tenant text, p_now timestamptz, p_held_tenants text[],
   p_held_principals text[], p_rows int, p_bytes bigint) returns bigint[]
-  language plpgsql stable
+  language plpgsql volatile
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_tenant text := case when c.one_tenant or c.mode = 'coalesce' then p_first.tenant_id else p_tenant end;
@@ -353,6 +363,17 @@ begin
    where u.n = 1 or u.upto <= p_bytes;
   return coalesce(v_picked, '{}');
 end $$;
+
+-- What comes back apart with the given entry: its frozen batch, or suspects like it.
+create function carrick._apart(
+  c carrick.channel, p_first carrick.work, p_cap int, p_frozen uuid, p_turn text, p_tenant text, p_now timestamptz,
+  p_held_tenants text[], p_held_principals text[], p_rows int, p_bytes bigint) returns bigint[]
+  language sql volatile as $$
+  select case when p_frozen is not null
+              then carrick._frozen(c, p_frozen, p_tenant, p_now, p_held_tenants, p_held_principals)
+              else carrick._suspects(c, p_first, p_cap, coalesce(p_turn, p_tenant), p_now, p_held_tenants,
+                                     p_held_principals, p_rows, p_bytes) end
+$$;
 
 -- Keeps other leases off the groups of the picked entries (G4); entries whose group another lease got first drop out.
 create function carrick._hold_groups(p_channel text, p_batch uuid, p_picked bigint[]) returns bigint[]
@@ -400,6 +421,7 @@ declare
   v_lanes text[];
   v_start text;
   v_chunk int;
+  v_cut boolean;
   v_picked bigint[] := '{}';
 begin
   if exists (select from carrick.work w where w.channel = c.name and w.priority <> 0) then
@@ -415,8 +437,10 @@ begin
     elsif p_tenant is null then
       return carrick._pick_oldest(c, p_now, v_horizon, v_held_tenants, v_held_principals, p_rows, p_bytes);
     end if;
-    return carrick._pick_lanes(c, array[p_tenant], p_known, p_mark_ranks, p_mark_seqs, p_now, v_horizon,
-                               v_held_principals, p_rows, p_bytes);
+    select x.picked into v_picked
+      from carrick._pick_lanes(c, array[p_tenant], p_known, p_mark_ranks, p_mark_seqs, p_now, v_horizon,
+                               v_held_principals, p_rows, p_bytes) x;
+    return v_picked;
   end if;
   select t.tenant_id into v_start from carrick.turn t where t.channel = c.name;
   v_lanes := carrick._lanes(c.name, v_start, p_rows + 1, p_known);
@@ -428,9 +452,12 @@ begin
       continue when v_picked = '{}';
     else
       v_chunk := carrick._chunk(v_lanes, v_apart, case when v_one then 1 else p_rows end);
-      v_picked := carrick._pick_lanes(
+      select x.* into v_picked, v_cut from carrick._pick_lanes(
         c, array(select l from unnest(v_lanes[1:v_chunk]) l where l <> all (v_held_tenants)), p_known, p_mark_ranks,
-        p_mark_seqs, p_now, v_horizon, v_held_principals, p_rows, p_bytes);
+        p_mark_seqs, p_now, v_horizon, v_held_principals, p_rows, p_bytes) x;
+      if v_cut and v_chunk > 1 and v_picked <> '{}' then -- not all of them were served
+        v_chunk := (select max(array_position(v_lanes, w.tenant_id::text)) from carrick.work w where w.seq = any(v_picked));
+      end if;
     end if;
     exit when v_picked <> '{}';
     v_lanes := v_lanes[v_chunk + 1:] || carrick._lanes_beyond(c.name, v_start, v_lanes[cardinality(v_lanes)], p_rows, p_known);
@@ -462,24 +489,26 @@ end $$;
 
 create function carrick._pick_lanes(
   c carrick.channel, p_lanes text[], p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_now timestamptz,
-  p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint) returns bigint[]
+  p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint, out picked bigint[], out cut boolean)
   language plpgsql
   set plan_cache_mode = force_generic_plan as $$
 begin
   if p_lanes = '{}' then
-    return '{}';
+    picked := '{}';
+    return;
   end if;
   case c.mode
     when 'stream' then
-      return carrick._pick_stream(
+      select x.* into picked, cut from carrick._pick_stream(
         c.name, p_lanes,
         array(select p_mark_ranks[array_position(p_known, l.tenant)] from unnest(p_lanes) with ordinality l(tenant, n) order by n),
         array(select p_mark_seqs[array_position(p_known, l.tenant)] from unnest(p_lanes) with ordinality l(tenant, n) order by n),
-        p_now, p_horizon, p_held_principals, p_rows, p_bytes);
+        p_now, p_horizon, p_held_principals, p_rows, p_bytes) x;
     when 'ordered' then
-      return carrick._pick_ordered(c.name, true, p_lanes, p_now, p_horizon, p_held_principals, p_rows, p_bytes);
+      select x.* into picked, cut
+        from carrick._pick_ordered(c.name, true, p_lanes, p_now, p_horizon, p_held_principals, p_rows, p_bytes) x;
     when 'coalesce' then
-      return carrick._pick_coalesce(c.name, p_lanes[1], p_now, p_horizon, p_held_principals, p_rows, p_bytes);
+      picked := carrick._pick_coalesce(c.name, p_lanes[1], p_now, p_horizon, p_held_principals, p_rows, p_bytes);
   end case;
 end $$;
 
@@ -496,7 +525,9 @@ declare
   v_picked bigint[];
 begin
   if c.mode = 'ordered' then
-    return carrick._pick_ordered(c.name, false, v_lanes, p_now, p_horizon, p_held_principals, p_rows, p_bytes);
+    select x.picked into v_picked
+      from carrick._pick_ordered(c.name, false, v_lanes, p_now, p_horizon, p_held_principals, p_rows, p_bytes) x;
+    return v_picked;
   end if;
   -- rows that others have locked must not count, so each tenant offers its oldest free ones
   v_tries := array(
@@ -570,8 +601,9 @@ begin
                 else count(*) end,
            bool_or(t.troubled), v_grouped, sum(t.size), array_agg(t.seq), array_agg(t.id), array_agg(t.due)
       from taken t)
-  select r.id, t.seq, r.channel, r.tenant_id, r.principal, r.group_key, r.event_type, r.key, r.payload, r.headers,
-         r.payload_size_bytes, r.priority, r.traceparent, r.occurred_at, r.created_at,
+  select r.id, t.seq, r.channel::text, r.tenant_id::text, r.principal::text, r.group_key::text, r.event_type::text,
+         r.key::text, r.payload, r.headers, r.payload_size_bytes, r.priority, r.traceparent::text, r.occurred_at,
+         r.created_at,
          coalesce(x.attempt_count, 0), coalesce(x.crash_count, 0), x.intent,
          v_token, v_until, v_batch, p_owner, v_now, t.due
     from (select t.*, min(t.rank) over (partition by case when v_grouped then t.tenant_id end,

@@ -1,6 +1,6 @@
 -- A frozen batch, whole: its entries, and whether each may go (not claimed, due, behind no gate, of the tenant asked for,
 -- of a group that no lease holds, behind no earlier entry that is not frozen with it).
-select t.seq,
+select 0, t.seq, w.size, w.rank, w.troubled,
        w.batch_id is null and w.due <= :now and (:tenant is null or w.tenant_id = :tenant)
        and w.tenant_id not in (select value from json_each(:held_tenants))
        and (w.principal is null or w.principal not in (select value from json_each(:held_principals)))

@@ -1,5 +1,5 @@
 -- Independent entries that are due, the oldest ranks whoever's they are; for channels that are not fair.
-select w.seq, w.size
+select lane.key, w.seq, w.size, w.rank, w.troubled
   from json_each(:lanes) as lane
  cross join carrick_work as w
     on w.seq in (select z.seq from carrick_work as z

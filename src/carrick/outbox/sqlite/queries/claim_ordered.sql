@@ -1,6 +1,6 @@
 -- Heads that are due, of each tenant its oldest ranks, up to its share: an entry without a group, or the first of a group
 -- of which no other lease holds one (G4, G5).
-select lane.key, w.seq, w.size, w.rank
+select lane.key, w.seq, w.size, w.rank, w.troubled
   from json_each(:lanes) as lane
  cross join carrick_work as w
     on w.seq in (select z.seq from carrick_work as z

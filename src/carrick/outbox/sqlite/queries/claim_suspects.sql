@@ -1,6 +1,6 @@
 -- Suspects of a crash with the same cap, the oldest first. In ordered channels heads only (G5); in coalescing ones a group is
 -- seen through its first due suspect, and waits while a part of it is frozen. No other lease holds the group (G4).
-select w.seq, w.size
+select 0, w.seq, w.size, w.rank, w.troubled
   from carrick_work as w join carrick_trouble as t on t.seq = w.seq
  where w.channel = :channel and w.special = 1 and w.batch_id is null and w.due <= :now and t.frozen_batch is null
    and t.batch_cap = :batch_cap and (:tenant is null or w.tenant_id = :tenant)

@@ -1,2 +1,2 @@
 -- A delivered batch lives no longer.
-delete from carrick_work where batch_id = :batch_id returning id, size
+delete from carrick_work where batch_id = :batch_id

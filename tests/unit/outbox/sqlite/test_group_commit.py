@@ -1,0 +1,129 @@
+"""Puts of many threads share commits; each gets its own answer or its own error."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from carrick.entry import NewEntry, Put
+from carrick.errors import DiskFull, InvalidPayload, StoreUnavailable, UnknownChannel
+from carrick.outbox.channel import Channel
+from carrick.outbox.sqlite.database import Database
+from carrick.outbox.sqlite.group_commit import GroupCommit
+from carrick.outbox.sqlite.store import SqliteStore
+from carrick.testing.samples import claim, ids, sample
+
+THREADS = 8
+PATIENCE_SECONDS = 20.0
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Return when it is so; fail when it never is."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < end, "it never came to that"
+        time.sleep(0.001)
+
+
+@contextmanager
+def barrier(store: SqliteStore, path: Path, count: int) -> Iterator[None]:
+    """Holds the file, and so whoever leads, until so many puts wait together."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+        holder.execute("begin immediate")
+        yield
+        until(lambda: len(store._puts._queue) == count)
+        holder.execute("rollback")
+
+
+def puts_together(store: SqliteStore, path: Path, entries: list[NewEntry]) -> list[Future[Put]]:
+    """Each entry put by a thread of its own, all of them waiting before the first is written."""
+    with ThreadPoolExecutor(len(entries)) as threads, barrier(store, path, len(entries)):
+        return [threads.submit(store.put, entry) for entry in entries]
+
+
+@pytest.fixture
+def statements(store: SqliteStore) -> list[str]:
+    """What the writing connection is asked to do."""
+    seen: list[str] = []
+    assert store._database._writer is not None
+    store._database._writer.set_trace_callback(seen.append)
+    return seen
+
+
+def test_puts_that_wait_together_share_one_commit(store: SqliteStore, path: Path, statements: list[str]) -> None:
+    answers = [answer.result() for answer in puts_together(store, path, [sample()] * THREADS)]
+    assert statements.count("commit") == 1
+    assert all(answer.created for answer in answers)
+    assert set(ids(claim(store))) == {answer.id for answer in answers}
+
+
+def test_a_put_that_fails_fails_alone(store: SqliteStore, path: Path, statements: list[str]) -> None:
+    entries = [sample(), sample("nowhere"), sample(payload=b"{"), sample()]
+    good, unknown, broken, also_good = puts_together(store, path, entries)
+    with pytest.raises(UnknownChannel):
+        unknown.result()
+    with pytest.raises(InvalidPayload):
+        broken.result()
+    assert statements.count("commit") == 1
+    assert set(ids(claim(store))) == {good.result().id, also_good.result().id}
+
+
+def test_the_same_key_in_one_commit_is_one_entry(store: SqliteStore, path: Path) -> None:
+    answers = [answer.result() for answer in puts_together(store, path, [sample(key="k")] * THREADS)]
+    assert sum(answer.created for answer in answers) == 1
+    assert len({answer.id for answer in answers}) == 1
+
+
+def test_a_commit_that_fails_fails_every_put_in_it_and_the_store_goes_on(store: SqliteStore, path: Path) -> None:
+    assert store._database._writer is not None
+    store._database._writer.execute("pragma max_page_count = 1")
+    large = sample(payload=b'"' + b"x" * 500_000 + b'"')
+    errors = [answer.exception() for answer in puts_together(store, path, [large] * THREADS)]
+    assert {type(error) for error in errors} == {DiskFull}
+    assert len({id(error) for error in errors}) == THREADS
+    store._database._writer.execute("pragma max_page_count = 1000000")
+    assert not claim(store)
+    assert store.put(sample()).created
+
+
+def test_an_interrupted_leader_leaves_nobody_waiting(path: Path) -> None:
+    interrupted = threading.Event()
+
+    class Interrupted(Database):
+        @contextmanager
+        def write(self) -> Iterator[sqlite3.Connection]:
+            if not interrupted.is_set():
+                until(lambda: len(puts._queue) == 2)
+                interrupted.set()
+                raise KeyboardInterrupt
+            with super().write() as connection:
+                yield connection
+
+    store = SqliteStore(path)
+    store.declare(Channel(name="things"))
+    puts = GroupCommit(Interrupted(path))
+    with ThreadPoolExecutor(2) as threads:
+        leader = threads.submit(puts.put, sample())
+        until(lambda: len(puts._queue) == 1)
+        follower = threads.submit(puts.put, sample())
+    assert isinstance(leader.exception(), KeyboardInterrupt)
+    assert isinstance(follower.exception(), StoreUnavailable)
+    assert puts.put(sample()).created
+    assert len(claim(store)) == 1
+
+
+def test_many_threads_lose_nothing(store: SqliteStore) -> None:
+    def put_some() -> list[Put]:
+        return [store.put(sample()) for _ in range(25)]
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        answers = [answer for some in [threads.submit(put_some) for _ in range(THREADS)] for answer in some.result()]
+    assert set(ids(claim(store, max_rows=1000))) == {answer.id for answer in answers}
+    assert len(answers) == THREADS * 25

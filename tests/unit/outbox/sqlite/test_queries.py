@@ -1,0 +1,77 @@
+"""The SQL files: each says what it does, and none reads through the tables that grow."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from carrick.outbox.sqlite.database import PACKAGE
+from carrick.outbox.sqlite.store import SqliteStore
+from carrick.testing.samples import claim, put
+
+QUERIES = {
+    file.name.removesuffix(".sql"): file.read_text(encoding="utf-8") for file in (files(PACKAGE) / "queries").iterdir()
+}
+SOURCES = "\n".join(
+    file.read_text(encoding="utf-8") for file in files(PACKAGE).iterdir() if file.name.endswith(".py")
+)
+COLUMNS = (
+    "id seq channel tenant_id principal group_key event_type key payload headers payload_size_bytes priority "
+    "traceparent occurred_at created_at state next_attempt_at attempt_count crash_count last_attempt_at "
+    "last_error_code last_error_message claimed_by claimed_at lease_token lease_expires_at batch_id intent "
+    "delivered_at failed_at dlq_reason"
+)
+SMALL = re.compile(r"SCAN (?!carrick_(record|ended|trouble|remembered_key)|[rewtm]\b)")
+
+
+def plan(path: Path, name: str) -> list[str]:
+    sql = QUERIES[name]
+    names = re.findall(r"(?<![\w:]):(\w+)", re.sub(r"--[^\n]*", "", sql))
+    with closing(sqlite3.connect(path)) as connection:
+        return [row[3] for row in connection.execute(f"explain query plan {sql}", dict.fromkeys(names))]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_query_opens_with_a_comment_and_is_used(name: str) -> None:
+    assert QUERIES[name].startswith("-- ")
+    assert f'"{name}"' in SOURCES
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_query_reads_through_no_table_that_grows(path: Path, name: str) -> None:
+    scans = [line for line in plan(path, name) if line.startswith("SCAN")]
+    assert [line for line in scans if not SMALL.match(line)] == []
+
+
+@pytest.mark.parametrize("name", ["claim_lane", "claim_stream", "claim_ordered", "claim_coalesce", "claim_lanes"])
+def test_claims_walk_the_index_of_waiting_entries(path: Path, name: str) -> None:
+    assert any("carrick_work_rank" in line for line in plan(path, name))
+
+
+def test_a_claim_of_one_tenant_sorts_nothing(path: Path) -> None:
+    assert not any("TEMP B-TREE" in line for line in plan(path, "claim_lane"))
+
+
+def test_the_view_of_entries_has_the_columns_that_are_promised(store: SqliteStore, path: Path) -> None:
+    put(store)
+    claim(store)
+    with closing(sqlite3.connect(path)) as connection:
+        cursor = connection.execute("select * from carrick_entry")
+        assert [column[0] for column in cursor.description] == COLUMNS.split()
+        row = dict(zip(COLUMNS.split(), cursor.fetchone(), strict=True))
+    assert row["state"] == "claimed"
+    for time in ("created_at", "next_attempt_at", "claimed_at", "lease_expires_at"):
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", row[time])
+
+
+def test_a_time_before_1970_is_shown_as_it_is(path: Path, store: SqliteStore) -> None:
+    put(store)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("update carrick_record set occurred_at = -1")
+        (shown,) = connection.execute("select occurred_at from carrick_entry").fetchone()
+    assert shown == "1969-12-31T23:59:59.999999Z"
