@@ -6,7 +6,6 @@ from contextlib import nullcontext
 from typing import Any, Final, Literal, TypeVar
 
 import psycopg
-from psycopg.adapt import Dumper
 from psycopg.pq import PipelineStatus
 from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Composed, Identifier
@@ -16,13 +15,6 @@ from carrick.outbox.adapters.transaction import in_postgres_transaction
 from carrick.outbox.statement import Copy, Row, Steps
 
 T = TypeVar("T")
-
-
-class JsonText(Dumper):
-    """Bytes are JSON text here, never bytea."""
-
-    def dump(self, obj: bytes) -> bytes:
-        return obj
 
 
 class PsycopgAdapter:
@@ -43,7 +35,6 @@ class PsycopgAdapter:
         """Run the operation in the connection's transaction."""
         steps = in_postgres_transaction(steps, self._connection, autocommit=self._connection.autocommit)
         with psycopg.Cursor(self._connection, row_factory=tuple_row) as cursor:
-            cursor.adapters.register_dumper(bytes, JsonText)
             return drive(steps, lambda step: perform(cursor, step))
 
 
@@ -65,7 +56,6 @@ class PsycopgAsyncAdapter:
         """Run the operation in the connection's transaction."""
         steps = in_postgres_transaction(steps, self._connection, autocommit=self._connection.autocommit)
         async with psycopg.AsyncCursor(self._connection, row_factory=tuple_row) as cursor:
-            cursor.adapters.register_dumper(bytes, JsonText)
             return await drive_async(steps, lambda step: _perform_async(cursor, step))
 
 

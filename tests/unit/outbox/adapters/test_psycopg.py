@@ -133,11 +133,6 @@ def test_a_drivers_error_is_raised_inside_the_operation(postgres_url: str) -> No
     assert in_postgres(postgres_url) == Committed([], ["after"])
 
 
-def test_bytes_go_as_json_text(postgres_url: str) -> None:
-    with psycopg.connect(postgres_url) as connection:
-        assert run(connection, _echo(b'{"a":  1}')) == '{"a":  1}'
-
-
 def test_an_async_entry_shares_the_fate_of_its_transaction(postgres_url: str) -> None:
     async def story(connection: Async) -> None:
         await connection.execute("insert into invoice values ('1')")
