@@ -1,14 +1,60 @@
-"""Databases that several processes use at once, by URL."""
+"""Databases with the views of other outboxes in them, and databases that several processes use at once."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import psycopg
 import pytest
 
-from carrick.outbox.sqlite.migrate import migrate
+from carrick.outbox.postgres.migrate import migrate
+from carrick.outbox.sqlite.migrate import migrate as migrate_sqlite
 from carrick.testing import Clock, PostgresClock, SqliteClock
+from tests.conftest import EMPTY
+from tests.postgres_server import drop_database, fresh_database
+from tests.scenario.queries import Connection
+
+REMEMBER = "create table channels_as_migrated as select * from carrick.channel"
+RESTORE = "delete from carrick.channel; insert into carrick.channel select * from channels_as_migrated"
+"""The channels as the migrations declare them, whatever a test made of them."""
+
+
+@pytest.fixture
+def plain_url(postgres_version: int) -> Iterator[str]:
+    """A database of its own, with the engine's schema only."""
+    url = fresh_database(postgres_version)
+    yield url
+    drop_database(postgres_version, url)
+
+
+@cache
+def with_views(version: int) -> str:
+    """One database of this process that tests use one after the other; the server's end is its end."""
+    url = fresh_database(version)
+    migrate(url, compat=True)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(REMEMBER)
+    return url
+
+
+@pytest.fixture
+def compat_url(postgres_version: int) -> str:
+    """A database with public.outbox and public.sync_outbox, and nothing in them."""
+    url = with_views(postgres_version)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(EMPTY)
+        connection.execute(RESTORE)
+    return url
+
+
+@pytest.fixture
+def db(compat_url: str) -> Iterator[Connection]:
+    """A connection to that database in which every statement commits."""
+    with psycopg.connect(compat_url, autocommit=True) as connection:
+        yield connection
 
 
 class Shared(NamedTuple):
@@ -23,7 +69,7 @@ def shared(request: pytest.FixtureRequest) -> Shared:
     """Each kind of database, fresh."""
     if request.param == "sqlite":
         path: Path = request.getfixturevalue("sqlite_path")
-        migrate(path)
+        migrate_sqlite(path)
         return Shared(f"sqlite:///{path}", SqliteClock(path))
     dsn: str = request.getfixturevalue("newest_postgres_dsn")
     return Shared(dsn, PostgresClock(dsn))

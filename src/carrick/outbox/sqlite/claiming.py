@@ -18,6 +18,7 @@ from carrick.outbox.sqlite.declaring import known_channel
 from carrick.outbox.sqlite.expiring import return_expired
 from carrick.outbox.sqlite.moment import moment, span
 from carrick.outbox.sqlite.picking import (
+    LANE,
     NOTHING,
     RANK,
     SEQ,
@@ -29,7 +30,7 @@ from carrick.outbox.sqlite.picking import (
     pick,
     pick_oldest,
 )
-from carrick.outbox.sqlite.special import special_picks
+from carrick.outbox.sqlite.special import pick_special
 
 FURTHEST = span(10_000 * 60)
 """How far the lowest priority ranks behind its due time."""
@@ -77,30 +78,40 @@ def _choose(search: Search, *, comes_apart: bool) -> Pick:
     channel = search.channel
     one = channel.one_tenant or channel.mode is Mode.COALESCE
     if search.tenant is None and (channel.fair or one):
-        special = dict(special_picks(search, by_tenant=True)) if comes_apart else {}
-        return _by_turns(search, special, 1 if one else search.rows)
-    if comes_apart:
-        for _, picked in special_picks(search, by_tenant=False):
-            return picked
+        apart = {tenant for (tenant,) in search.ask("claim_apart")} if comes_apart else set()
+        return _by_turns(search, apart, 1 if one else search.rows)
+    picked = pick_special(search) if comes_apart else NOTHING
+    if picked.offers:
+        return picked
     lanes = search.lanes(None, -1) if search.tenant is None else [search.tenant]
     free = [lane for lane in lanes if lane not in search.held_tenants]
     return pick_oldest(search, free) if search.tenant is None else pick(search, free)
 
 
-def _by_turns(search: Search, special: dict[str, Pick], most: int) -> Pick:
+def _by_turns(search: Search, apart: set[str], most: int) -> Pick:
     """Serve the tenants after the one served last, at most so many at once, until some have something to take (G8).
 
     A tenant with entries that come back apart is served with those, alone, when it is its turn; others share a batch up
     to that tenant. The turn moves on when tenants remain that this claim could not serve.
     """
     round_ = Round(search)
-    while chunk := round_.next(most, special):
-        free = [lane for lane in chunk if lane not in search.held_tenants]
-        picked = special.get(chunk[0]) or pick(search, free)
+    while chunk := round_.next(most, apart):
+        if chunk[0] in apart:
+            apart.discard(chunk[0])
+            picked = pick_special(search, chunk[0])
+            if not picked.offers:
+                round_.put_back(chunk)
+                continue
+        else:
+            free = [lane for lane in chunk if lane not in search.held_tenants]
+            picked = pick(search, free)
+            if picked.cut and picked.offers and len(chunk) > 1:  # not all of them may have been served
+                served = chunk.index(free[max(offer[LANE] for offer in picked.offers)]) + 1
+                round_.put_back(chunk[served:])
+                chunk = chunk[:served]
         if picked.offers:
-            last = chunk[-1] if picked.last is None else free[picked.last]
-            if picked.last is not None or round_.remains():
-                rows(search.connection, "claim_set_turn", channel=search.channel.name, tenant=last)
+            if round_.remains():
+                rows(search.connection, "claim_set_turn", channel=search.channel.name, tenant=chunk[-1])
             return picked
     return NOTHING
 
@@ -113,13 +124,17 @@ class Round:
         self._tenants = self._walk(search, turn[0][0] if turn else None)
         self._ahead: list[str] = []
 
-    def next(self, most: int, special: Mapping[str, Pick]) -> list[str]:
+    def next(self, most: int, apart: set[str]) -> list[str]:
         """The next tenants to serve together; one with entries that come back apart stands alone."""
         self._look_ahead(most)
-        shared = list(takewhile(lambda lane: lane not in special, self._ahead[:most]))
+        shared = list(takewhile(lambda lane: lane not in apart, self._ahead[:most]))
         chunk = shared or self._ahead[:1]
         self._ahead = self._ahead[len(chunk) :]
         return chunk
+
+    def put_back(self, lanes: list[str]) -> None:
+        """These have not been served after all."""
+        self._ahead = lanes + self._ahead
 
     def remains(self) -> bool:
         """Whether tenants wait that were not served in this round."""

@@ -25,12 +25,10 @@ LANE, SEQ, SIZE, RANK, TROUBLED = range(5)
 
 
 class Pick(NamedTuple):
-    """What to take. `last`: of the tenants given, the place of the last that was served, where the limits left out
-    others that had something due; else None. `frozen`: a batch that came back as it was.
-    """
+    """What to take. `cut`: the limit in bytes left some out. `frozen`: a batch that came back as it was."""
 
     offers: Sequence[Offer]
-    last: int | None = None
+    cut: bool = False
     frozen: bool = False
 
 
@@ -92,28 +90,27 @@ def pick_stream(search: Search, lanes: list[str]) -> Pick:
         return Pick(within(search.ask("claim_lane", tenant=lanes[0], rows=search.rows), search.bytes))
     first = search.ask("claim_stream", lanes=lanes, share=_share(search.rows, lanes), picked=[])
     taken = within(_by_place(first), search.bytes)
-    last = _last_served(first, taken)
-    left = search.bytes - sum(offer[SIZE] for offer in taken)
-    if taken and left > 0 and len(taken) < search.rows:
+    left = search.bytes - _size(first)
+    if first and left > 0 and len(taken) < search.rows:
         picked = [offer[SEQ] for offer in taken]
         more = search.ask("claim_stream", lanes=lanes, share=search.rows - len(taken), picked=picked)
         taken += within(_by_place(more), left, at_least=0)
-    return Pick(taken[: search.rows], last)
+        left -= _size(more)
+    return Pick(taken[: search.rows], cut=left < 0)
 
 
 def pick_oldest(search: Search, lanes: list[str]) -> Pick:
     """The oldest entries whoever's they are: for channels that are not fair."""
     if search.channel.mode is Mode.ORDERED:
         heads = search.ask("claim_ordered", lanes=lanes, share=search.rows)
-        return Pick(_runs(search, sorted(heads, key=itemgetter(RANK, SEQ))))
+        return _runs(search, sorted(heads, key=itemgetter(RANK, SEQ)))
     return Pick(within(search.ask("claim_oldest", lanes=lanes, rows=search.rows), search.bytes))
 
 
 def pick_ordered(search: Search, lanes: list[str]) -> Pick:
     """Runs: per group the oldest and what may follow it, of each tenant its share of heads."""
     heads = search.ask("claim_ordered", lanes=lanes, share=_share(search.rows, lanes))
-    taken = _runs(search, _by_place(heads))
-    return Pick(taken, _last_served(heads, taken))
+    return _runs(search, _by_place(heads))
 
 
 def pick_coalesce(search: Search, tenant: str) -> Pick:
@@ -126,7 +123,7 @@ def whole_groups(search: Search, heads: list[int]) -> Pick:
     groups: list[list[Offer]] = [[] for _ in heads]
     for offer in search.ask("claim_members", heads=heads):
         groups[offer[LANE]].append(offer)
-    sizes = [(unit, unit, sum(offer[SIZE] for offer in group)) for unit, group in enumerate(groups)]
+    sizes = [(unit, unit, _size(group)) for unit, group in enumerate(groups)]
     return Pick([offer for unit in within(sizes, search.bytes) for offer in groups[unit[LANE]]])
 
 
@@ -156,11 +153,11 @@ def _by_place(offers: Iterable[Offer]) -> list[Offer]:
     return [offer for _, _, offer in sorted(placed, key=itemgetter(0, 1))]
 
 
-def _runs(search: Search, heads: Sequence[Offer]) -> list[Offer]:
+def _runs(search: Search, heads: Sequence[Offer]) -> Pick:
     """The first entry of every run, the second of every run, ...; one that may not go yet ends its run (G5)."""
     heads = heads[: search.rows]
     if not heads:
-        return []
+        return NOTHING
     length = min(search.rows, 4 * -(-search.rows // len(heads)))
     runs = [[head] for head in heads]
     ended: set[int] = set()
@@ -172,10 +169,9 @@ def _runs(search: Search, heads: Sequence[Offer]) -> list[Offer]:
             if head not in ended:
                 runs[head].append((heads[head][LANE], *offer))
     placed = sorted((place, head, offer) for head, run in enumerate(runs) for place, offer in enumerate(run))
-    return within([offer for _, _, offer in placed[: search.rows]], search.bytes)
+    offers = [offer for _, _, offer in placed]
+    return Pick(within(offers[: search.rows], search.bytes), cut=_size(offers) > search.bytes)
 
 
-def _last_served(offered: Iterable[Offer], taken: Iterable[Offer]) -> int | None:
-    """The last tenant served, when others had something to offer and got nothing."""
-    served = {offer[LANE] for offer in taken}
-    return max(served) if served and {offer[LANE] for offer in offered} - served else None
+def _size(offers: Iterable[Offer]) -> int:
+    return sum(offer[SIZE] for offer in offers)

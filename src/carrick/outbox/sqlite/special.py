@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from carrick.outbox.channel import Mode
-from carrick.outbox.sqlite.picking import Pick, Search, whole_groups, within
+from carrick.outbox.sqlite.picking import NOTHING, Pick, Search, whole_groups, within
 
 
 class Special(NamedTuple):
@@ -17,24 +16,26 @@ class Special(NamedTuple):
     frozen_batch: str | None
 
 
-def special_picks(search: Search, *, by_tenant: bool) -> Iterator[tuple[str, Pick]]:
-    """Batches of such entries that may go, the oldest first, each with the tenant it was found through.
-
-    `by_tenant`: at most one per tenant, and suspects of that tenant only.
-    """
-    seen: set[str | None] = set()
+def pick_special(search: Search, turn: str | None = None) -> Pick:
+    """The first batch of such entries that may go, the oldest first. `turn`: only what this tenant has a part in."""
+    stuck: set[str] = set()
     for row in search.ask(
-        "claim_special", tenant=search.tenant, held_tenants=search.held_tenants, mode=search.channel.mode.value
+        "claim_special",
+        tenant=search.tenant if turn is None else turn,
+        held_tenants=search.held_tenants,
+        mode=search.channel.mode.value,
     ):
         special = Special(*row)
-        if special.frozen_batch in seen or (by_tenant and special.tenant_id in seen):
+        if special.frozen_batch is None:
+            picked = _suspects(search, special, search.tenant if turn is None else turn)
+        elif special.frozen_batch in stuck:
             continue
-        picked = _frozen(search, special) if special.frozen_batch else _suspects(search, special, by_tenant=by_tenant)
+        else:
+            picked = _frozen(search, special)
+            stuck.add(special.frozen_batch)
         if picked.offers:
-            yield special.tenant_id, picked
-            seen.add(special.tenant_id)
-        if special.frozen_batch:
-            seen.add(special.frozen_batch)
+            return picked
+    return NOTHING
 
 
 def _frozen(search: Search, special: Special) -> Pick:
@@ -49,13 +50,13 @@ def _frozen(search: Search, special: Special) -> Pick:
     return Pick([offer for *offer, _ in found] if all(row[-1] for row in found) else [], frozen=True)
 
 
-def _suspects(search: Search, special: Special, *, by_tenant: bool) -> Pick:
+def _suspects(search: Search, special: Special, tenant: str | None) -> Pick:
     """Suspects with the same cap, at most as many as the cap and the limits allow. A coalesced group is one."""
     coalesces = search.channel.mode is Mode.COALESCE
     found = search.ask(
         "claim_suspects",
         batch_cap=special.batch_cap,
-        tenant=special.tenant_id if by_tenant or coalesces or search.channel.one_tenant else search.tenant,
+        tenant=special.tenant_id if coalesces or search.channel.one_tenant else tenant,
         held_tenants=search.held_tenants,
         mode=search.channel.mode.value,
         most=min(special.batch_cap or 1, search.rows),

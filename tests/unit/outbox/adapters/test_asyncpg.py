@@ -179,7 +179,6 @@ def test_a_cancelled_put_leaves_no_transaction_behind(postgres_url: str) -> None
     assert in_postgres(postgres_url) == Committed([], ["after"])
 
 
-
 def _run(url: str, story: Story) -> None:
     async def connected() -> None:
         connection = await asyncpg.connect(url)

@@ -279,9 +279,7 @@ async def _opened_async(databases: Databases, driver: str, kind: str, **options:
             await registry.remove()
 
 
-def _run(
-    databases: Databases, driver: str, kind: str, story: Callable[[Any], Awaitable[None]], **options: Any
-) -> None:
+def _run(databases: Databases, driver: str, kind: str, story: Callable[[Any], Awaitable[None]], **options: Any) -> None:
     async def opened() -> None:
         async with _opened_async(databases, driver, kind, **options) as target:
             await story(target)

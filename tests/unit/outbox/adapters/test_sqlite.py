@@ -72,9 +72,7 @@ def test_a_failed_put_that_came_first_leaves_no_lock_behind(sqlite_file: Path, c
 
 
 @implicit
-def test_the_connection_as_a_context_manager_commits_entries(
-    sqlite_file: Path, connection: sqlite3.Connection
-) -> None:
+def test_the_connection_as_a_context_manager_commits_entries(sqlite_file: Path, connection: sqlite3.Connection) -> None:
     with connection:
         put(connection, "paid")
     with pytest.raises(sqlite3.IntegrityError), connection:

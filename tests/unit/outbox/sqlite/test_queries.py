@@ -17,9 +17,7 @@ from carrick.testing.samples import claim, put
 QUERIES = {
     file.name.removesuffix(".sql"): file.read_text(encoding="utf-8") for file in (files(PACKAGE) / "queries").iterdir()
 }
-SOURCES = "\n".join(
-    file.read_text(encoding="utf-8") for file in files(PACKAGE).iterdir() if file.name.endswith(".py")
-)
+SOURCES = "\n".join(file.read_text(encoding="utf-8") for file in files(PACKAGE).iterdir() if file.name.endswith(".py"))
 COLUMNS = (
     "id seq channel tenant_id principal group_key event_type key payload headers payload_size_bytes priority "
     "traceparent occurred_at created_at state next_attempt_at attempt_count crash_count last_attempt_at "
