@@ -138,7 +138,7 @@ def test_functions_of_that_name_are_not_replaced(postgres_version: int) -> None:
         with pytest.raises(InvalidInput, match=r"schema app: app\.outbox_claim\(integer,uuid,uuid\) exists already"):
             migrate(url)
         connection.execute("drop function app.outbox_claim")
-    assert "0008_app_functions" in migrate(url)
+    assert "0010_app_functions" in migrate(url)
     drop_database(postgres_version, url)
 
 

@@ -9,11 +9,11 @@ import pytest
 REASONS_FOR_SQLITE_ALONE = {
     "channel": "PostgreSQL looks a channel up inside its functions",
     "channel_is_live": "PostgreSQL looks inside declare_channel",
-    "claim_": "PostgreSQL's claim is one function; the steps stand in 0003_claim.sql",
+    "claim_": "PostgreSQL's claim is one function; the steps stand in 0003_pick.sql and after",
     "count_backlog": "PostgreSQL counts inside its functions",
     "end_waiting": "PostgreSQL's is a function of that name",
     "expire": "PostgreSQL's release_expired is one function",
-    "finish_": "PostgreSQL's finish is one function; the steps stand in 0004_finish.sql",
+    "finish_": "PostgreSQL's finish is one function; the steps stand in 0006_finish.sql",
     "held_count": "PostgreSQL's stats view counts held entries itself",
     "known_keys": "PostgreSQL compares contents inside put",
     "leases": "SQLite counts the entries of a lease from the work rows",

@@ -198,18 +198,21 @@ def _units(mode: Mode, taken: Mapping[int, Taken]) -> int:
 
 
 def _sorted(mode: Mode, picked: Pick, taken: Mapping[int, Taken]) -> list[Offer]:
-    """Streams by rank; groups by the rank of their first, inside in order of arrival; a frozen batch as it was put."""
+    """Streams by rank; groups by their first, inside in order of arrival; a frozen batch as it was put.
+
+    Entries of one millisecond have one rank here, so equals stand in order of arrival everywhere.
+    """
     if picked.frozen:
         return sorted(picked.offers, key=itemgetter(SEQ))
     by_rank = sorted(picked.offers, key=itemgetter(RANK, SEQ))
     if mode is Mode.STREAM:
         return by_rank
-    first: dict[tuple[str, str], int] = {}
+    heads: dict[tuple[str, str], tuple[int, int]] = {}
     places = []
     for _, seq, _, rank, _ in by_rank:
         row = taken[seq]
-        tenant, group = row[TENANT_ID], row[GROUP_KEY]
-        places.append((first.setdefault((tenant, group or row[ID]), rank), tenant, group is None, group or "", seq))
+        head = heads.setdefault((row[TENANT_ID], row[GROUP_KEY] or row[ID]), (rank, seq))
+        places.append((head, seq))
     return [offer for _, offer in sorted(zip(places, by_rank, strict=True), key=itemgetter(0))]
 
 

@@ -157,6 +157,17 @@ class GateContract:
         assert caught.value.field == "seconds"
         assert store.gates() == []
 
+    @pytest.mark.parametrize("text", ["a\x00b", "\ud800"], ids=ascii)
+    def test_text_that_no_database_holds_is_refused_or_cleaned(self, store: Store, text: str) -> None:
+        declare(store)
+        with pytest.raises(InvalidInput) as caught:
+            store.close_gate("things", f"tenant:{text}", 10, "x")
+        assert caught.value.field == "scope"
+        try:
+            store.close_gate("things", "*", 10, text)
+        except InvalidInput as error:
+            assert error.field == "reason"  # noqa: PT017  either is fine, an error of the driver is not
+
     def test_a_principal_behind_a_gate_does_not_stop_its_tenant(self, store: Store) -> None:
         declare(store)
         put_run(store, 200, principal="p")

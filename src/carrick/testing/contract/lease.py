@@ -154,6 +154,34 @@ class LeaseContract:
         clock.shift(11)
         assert [entry.intent for entry in claim(store)] == [{"step": [2, None, "ü"]}]
 
+    @pytest.mark.parametrize(
+        "intent",
+        [None, 0, "", [], {"a": {"b": [1, 2.5, True, None]}}, "\U0001f44b", 2**70, "a\x00b", "\ud800"],
+        ids=ascii,
+    )
+    def test_an_intent_comes_back_as_it_was_noted_or_is_refused(
+        self, store: Store, clock: Clock, intent: object
+    ) -> None:
+        declare(store, mode=Mode.COALESCE)
+        put(store)
+        batch = claim(store, lease_seconds=10)
+        try:
+            assert store.note(batch.token, intent) == 1
+        except InvalidInput:
+            assert states(store, ids(batch)) == [State.CLAIMED]
+            return
+        clock.shift(11)
+        assert [entry.intent for entry in claim(store)] == [intent]
+
+    def test_an_intent_that_is_no_json_is_refused_by_name(self, store: Store) -> None:
+        declare(store)
+        put(store)
+        batch = claim(store)
+        for intent in (object(), float("nan"), {1, 2}):
+            with pytest.raises(InvalidInput) as caught:
+                store.note(batch.token, intent)
+            assert caught.value.field == "intent"
+
     def test_release_gives_everything_back_and_spends_nothing(self, store: Store) -> None:
         declare(store)
         waiting = put_run(store, 3)

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from carrick.entry import Outcome, OutcomeKind, State
+from carrick.errors import InvalidInput
 from carrick.outbox.channel import Mode
 from carrick.outbox.store import Store
 from carrick.outbox.transitions import TRANSITIONS, after_attempt
@@ -109,6 +110,29 @@ class OutcomeContract:
         assert standing.last_attempt_at is not None
         clock.shift(HOUR)
         assert [entry.attempt_count for entry in claim(store)] == [1]
+
+    @pytest.mark.parametrize("said", ["a\x00b", "\ud800", "\U0001f44b", "'\\\"%s", "x" * 100_000], ids=ascii)
+    def test_whatever_a_destination_said_the_entry_is_finished(self, store: Store, said: str) -> None:
+        declare(store)
+        retried, dead = put_run(store, 2)
+        batch = claim(store)
+        outcomes = {retried: Outcome.retry(code=said, message=said), dead: Outcome.rejected(said, code=said)}
+        assert store.finish(batch.token, outcomes) == {retried: State.PENDING, dead: State.DEAD}
+        assert all(store.standing(entry_id).last_error_message for entry_id in (retried, dead))
+
+    @pytest.mark.parametrize("after", [float("nan"), float("inf"), -5.0, 1e300])
+    def test_an_absurd_time_to_wait_does_not_bury_an_entry(self, store: Store, after: float) -> None:
+        declare(store)
+        entry_id = put(store)
+        batch = claim(store)
+        try:
+            store.finish(batch.token, {entry_id: Outcome.retry(after=after)})
+        except InvalidInput:
+            assert states(store, [entry_id]) == [State.CLAIMED]
+            return
+        due = store.standing(entry_id).next_attempt_at
+        assert due is not None
+        assert due - store.now() < timedelta(days=400)
 
     @pytest.mark.parametrize("kind", [OutcomeKind.RETRY, OutcomeKind.UNSURE])
     def test_backoff_doubles_up_to_its_cap_between_half_and_all_of_it(

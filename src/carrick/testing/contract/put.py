@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from carrick.entry import State
-from carrick.errors import ChannelConflict, EntryNotFound, KeyReused, PayloadTooLarge, UnknownChannel
+from carrick.errors import ChannelConflict, EntryNotFound, KeyReused, PayloadTooLarge, StoreError, UnknownChannel
 from carrick.outbox.channel import Mode
 from carrick.outbox.store import Store
 from carrick.testing.samples import claim, declare, ids, put, put_run, sample
@@ -137,6 +137,17 @@ class PutContract:
         assert len({entry.id for entry in batch}) == 5
         seqs = [entry.seq for entry in batch]
         assert seqs == sorted(set(seqs))
+
+    def test_a_store_with_the_schema_of_this_release_says_so(self, store: Store) -> None:
+        store.check_schema()
+
+    def test_a_closed_store_cannot_be_used(self, store: Store) -> None:
+        declare(store)
+        store.close()
+        with pytest.raises(StoreError):
+            store.put(sample())
+        with pytest.raises(StoreError):
+            claim(store)
 
     def test_an_entry_that_was_never_put_is_not_found(self, store: Store) -> None:
         with pytest.raises(EntryNotFound):

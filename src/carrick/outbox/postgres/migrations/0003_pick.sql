@@ -1,0 +1,289 @@
+-- Picking: which entries a claim takes, by the channel's mode. It chooses sequence numbers and locks their rows (SKIP LOCKED,
+-- so claimers never wait for each other). Plans are pinned (no sequential scans, no hash or merge joins, generic plans):
+-- statistics of a queue that was empty a moment ago lie.
+
+-- Tenants of a channel that have waiting entries, by name, at most `p_max`, going round once from the one after `p_after`
+-- (null: from the first). `p_known` are tenants the caller knows of: they are listed unseen, only the gaps between them
+-- are searched.
+create function carrick._lanes(p_channel text, p_after text, p_max int, p_known text[]) returns text[]
+  language plpgsql stable
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+  v_lanes text[] := '{}';
+  v_at text collate "C" := p_after;
+  v_found text collate "C";
+  v_known text collate "C";
+  v_wrapped boolean := p_after is null;
+begin
+  while cardinality(v_lanes) < p_max loop
+    if v_at is null then -- the empty name comes first of all
+      select '' into v_found
+       where '' = any(p_known) or exists (select from carrick.work w where w.channel = p_channel and w.tenant_id = '');
+      v_at := '';
+      if v_found is null then
+        continue;
+      end if;
+    else
+      v_known := (select min(k collate "C") from unnest(p_known) k where k collate "C" > v_at);
+      if v_known is null then
+        select w.tenant_id into v_found from carrick.work w
+         where w.channel = p_channel and w.tenant_id > v_at order by w.tenant_id limit 1;
+      else
+        select w.tenant_id into v_found from carrick.work w
+         where w.channel = p_channel and w.tenant_id > v_at and w.tenant_id < v_known order by w.tenant_id limit 1;
+        v_found := coalesce(v_found, v_known);
+      end if;
+    end if;
+    if v_wrapped and v_found > p_after collate "C" then
+      exit;
+    elsif v_found is not null then
+      v_lanes := v_lanes || v_found::text;
+      v_at := v_found;
+    elsif v_wrapped then
+      exit;
+    else
+      v_wrapped := true;
+      v_at := null;
+    end if;
+  end loop;
+  return v_lanes;
+end $$;
+
+-- Independent entries of the given tenants, each tenant its share, oldest rank first; up to the limits, and locked.
+-- `cut`: the limit in bytes left some out.
+-- `p_mark_ranks` and `p_mark_seqs`: per tenant, where an earlier scan left off (a hint; null starts at the oldest).
+create function carrick._pick_stream(
+  p_channel text, p_lanes text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_now timestamptz,
+  p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint, out picked bigint[], out cut boolean)
+  language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+declare
+  v_more bigint[];
+  v_share int := greatest(1, ceil(p_rows::numeric / greatest(1, cardinality(p_lanes))));
+begin
+  picked := '{}';
+  for pass in 1..2 loop -- the second pass gives what some tenants left over to the others
+    select array_agg(x.seq order by x.place, x.lane) filter (where x.upto <= p_bytes or (x.n = 1 and picked = '{}')),
+           bool_or(x.upto > p_bytes)
+      into v_more, cut
+      from (
+        select w.seq, lane.n as lane, w.place, row_number() over (order by w.place, lane.n) as n,
+               sum(w.size) over (order by w.place, lane.n) as upto
+          from unnest(p_lanes, p_mark_ranks, p_mark_seqs) with ordinality as lane(tenant, mark_rank, mark_seq, n)
+         cross join lateral (
+           select y.seq, y.size, row_number() over (order by y.rank, y.seq) as place
+             from (
+               select z.seq, z.size, z.rank from carrick.work z
+                where z.channel = p_channel and z.tenant_id = lane.tenant
+                  and (z.rank, z.seq) > (coalesce(lane.mark_rank, '-infinity'), coalesce(lane.mark_seq, 0))
+                  and z.rank <= p_horizon and z.due <= p_now and not z.special
+                  and (z.principal is null or z.principal <> all (p_held_principals))
+                  and z.seq <> all (picked)
+                order by z.rank, z.seq
+                limit v_share
+                for update skip locked) y) w
+        ) x;
+    exit when v_more is null;
+    picked := picked || v_more;
+    exit when cut or cardinality(p_lanes) = 1 or cardinality(picked) >= p_rows;
+    p_bytes := p_bytes - (select sum(w.size) from carrick.work w where w.seq = any(v_more));
+    exit when p_bytes <= 0;
+    v_share := p_rows - cardinality(picked);
+  end loop;
+  picked := picked[1:p_rows];
+end $$;
+
+-- Entries of the given tenants in runs: per group the oldest and what may follow it. All earlier entries of a group are
+-- delivered or dead, or earlier in this very batch (G5).
+-- Tenants share the batch, or, where the channel is not fair, the oldest go first whoever's they are.
+create function carrick._pick_ordered(
+  p_channel text, p_fair boolean, p_lanes text[], p_now timestamptz, p_horizon timestamptz, p_held_principals text[],
+  p_rows int, p_bytes bigint, out picked bigint[], out cut boolean)
+  language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+declare
+  v_share int := case when p_fair then ceil(p_rows::numeric / greatest(1, cardinality(p_lanes))) else p_rows end;
+  v_heads bigint[];
+  v_run int;
+begin
+  select array_agg(h.seq order by case when p_fair then h.place end, case when p_fair then h.lane end, h.rank, h.seq)
+    into v_heads
+    from (
+      select w.seq, w.rank, lane.n as lane, row_number() over (partition by lane.n order by w.rank, w.seq) as place
+        from unnest(p_lanes) with ordinality as lane(tenant, n)
+       cross join lateral (
+         select z.seq, z.rank from carrick.work z
+          where z.channel = p_channel and z.tenant_id = lane.tenant
+            and z.rank <= p_horizon and z.due <= p_now and not z.special
+            and (z.principal is null or z.principal <> all (p_held_principals))
+            and (z.group_key is null
+                 or (not exists (select from carrick.work e where e.channel = p_channel and e.tenant_id = lane.tenant
+                                    and e.group_key = z.group_key and e.seq < z.seq)
+                     and not exists (select from carrick.hold h where h.channel = p_channel
+                                        and h.tenant_id = lane.tenant and h.group_key = z.group_key)))
+          order by z.rank, z.seq
+          limit v_share
+          for update skip locked) w
+      ) h;
+  if v_heads is null then
+    picked := '{}';
+    return;
+  end if;
+  v_heads := v_heads[1:p_rows];
+  v_run := least(p_rows, 4 * ceil(p_rows::numeric / cardinality(v_heads)))::int;
+  -- followers, until the first that may not go yet; then the first entry of every run, the second of every run, ...
+  select array_agg(x.seq order by x.place, x.head) filter (where x.n <= p_rows and (x.upto <= p_bytes or x.n = 1)),
+         bool_or(x.upto > p_bytes)
+    into picked, cut
+    from (
+      select r.*, row_number() over (order by r.place, r.head) as n, sum(r.size) over (order by r.place, r.head) as upto
+        from (
+          select f.seq, f.size, f.place, head.n as head,
+                 bool_and(f.ready) over (partition by head.n order by f.place) as reachable
+            from unnest(v_heads) with ordinality as head(seq, n)
+            join carrick.work h on h.seq = head.seq
+           cross join lateral (
+             select h.seq, h.size, 1 as place, true as ready
+             union all
+             (select y.seq, y.size, 1 + row_number() over (order by y.seq)::int, y.ready
+                from (select z.seq, z.size,
+                             z.due <= p_now and not z.special
+                             and (z.principal is null or z.principal <> all (p_held_principals)) as ready
+                        from carrick.work z
+                       where z.channel = p_channel and z.tenant_id = h.tenant_id and z.group_key = h.group_key
+                         and z.seq > h.seq and v_run > 1
+                       order by z.seq limit v_run - 1) y)) f
+          ) r
+       where r.reachable
+      ) x;
+  picked := carrick._lock_groups(picked);
+end $$;
+
+-- Whole waiting groups of one tenant that are due. `p_units` counts groups; an entry without a group is one by itself.
+create function carrick._pick_coalesce(
+  p_channel text, p_tenant text, p_now timestamptz, p_horizon timestamptz, p_held_principals text[],
+  p_units int, p_bytes bigint) returns bigint[]
+  language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+declare
+  v_picked bigint[];
+begin
+  select array_agg(x.seq order by x.unit, x.seq) into v_picked
+    from (
+      select m.seq, u.unit, u.upto
+        from (
+          select row_number() over (order by z.rank, z.seq) as unit, sum(z.size) over (order by z.rank, z.seq) as upto, z.seqs
+            from (
+              select w.seq, w.rank, g.size, g.seqs
+                from (
+                  -- a group is seen through its first due entry
+                  select w.* from carrick.work w
+                   where w.channel = p_channel and w.tenant_id = p_tenant and w.rank <= p_horizon and w.due <= p_now
+                     and not w.special and (w.principal is null or w.principal <> all (p_held_principals))
+                     and (w.group_key is null
+                          or not exists (select from carrick.work e where e.channel = p_channel and e.tenant_id = p_tenant
+                                            and e.group_key = w.group_key and e.seq < w.seq and e.due <= p_now
+                                            and (e.principal is null or e.principal <> all (p_held_principals))))
+                   order by w.rank, w.seq offset 0
+                  ) w
+               cross join lateral carrick._due_group(w, p_now, p_held_principals) g
+               where g.due
+               order by w.rank, w.seq
+               limit p_units
+              ) z
+          ) u
+       cross join lateral unnest(u.seqs) as m(seq)
+      ) x
+   where x.unit = 1 or x.upto <= p_bytes;
+  return carrick._lock_groups(v_picked);
+end $$;
+
+-- Whether the group of an entry may be folded now, and which entries it then has. Debounced entries make it due when all
+-- of them are, or at the first one's longest wait; an entry without delay makes it due at once; a retry's backoff holds it.
+create function carrick._due_group(
+  w carrick.work, p_now timestamptz, p_held_principals text[], out due boolean, out size bigint, out seqs bigint[])
+  language plpgsql stable
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+begin
+  if w.group_key is null then
+    due := true;
+    size := w.size;
+    seqs := array[w.seq];
+    return;
+  end if;
+  if exists (select from carrick.hold h
+              where h.channel = w.channel and h.tenant_id = w.tenant_id and h.group_key = w.group_key)
+     or exists (select from carrick.work e
+                 where e.channel = w.channel and e.tenant_id = w.tenant_id and e.group_key = w.group_key and e.special) then
+    due := false;
+    return;
+  end if;
+  select not bool_or(e.troubled and e.due > p_now)
+         and (bool_or(not e.delayed and e.due <= p_now) or max(e.due) <= p_now or coalesce(min(e.max_wait_at) <= p_now, false)),
+         sum(e.size), array_agg(e.seq order by e.seq)
+    into due, size, seqs
+    from carrick.work e
+   where e.channel = w.channel and e.tenant_id = w.tenant_id and e.group_key = w.group_key
+     and (e.principal is null or e.principal <> all (p_held_principals));
+end $$;
+
+-- Locks the picked rows. A group goes as a whole when somebody else has a row of it, for that one is claiming it, or when
+-- one of its rows has been tried since it was picked.
+create function carrick._lock_groups(p_picked bigint[]) returns bigint[]
+  language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+  v_now timestamptz := carrick.clock();
+  v_locked bigint[];
+begin
+  if p_picked is null then
+    return '{}';
+  end if;
+  v_locked := array(select w.seq from carrick.work w where w.seq = any(p_picked) for update skip locked);
+  v_locked := array(select w.seq from carrick.work w
+                     where w.seq = any(v_locked) and not w.special and not (w.troubled and w.due > v_now));
+  if cardinality(v_locked) = cardinality(p_picked) then
+    return p_picked;
+  end if;
+  return array(
+    select p.seq from unnest(p_picked) with ordinality as p(seq, n)
+      join carrick.work w on w.seq = p.seq
+     where p.seq = any(v_locked)
+       and not exists (select from unnest(p_picked) as q(seq) join carrick.work o on o.seq = q.seq
+                        where q.seq <> all (v_locked) and o.tenant_id = w.tenant_id and o.group_key = w.group_key)
+     order by p.n);
+end $$;
+
+-- A channel that is not fair: the oldest entries whoever's they are.
+create function carrick._pick_oldest(
+  c carrick.channel, p_now timestamptz, p_horizon timestamptz, p_held_tenants text[], p_held_principals text[],
+  p_rows int, p_bytes bigint) returns bigint[]
+  language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+declare
+  v_lanes text[] := array(select l from unnest(carrick._lanes(c.name, null, 2147483647, null)) l
+                           where l <> all (p_held_tenants));
+  v_tries bigint[];
+  v_picked bigint[];
+begin
+  if c.mode = 'ordered' then
+    select x.picked into v_picked
+      from carrick._pick_ordered(c.name, false, v_lanes, p_now, p_horizon, p_held_principals, p_rows, p_bytes) x;
+    return v_picked;
+  end if;
+  -- rows that others have locked must not count, so each tenant offers its oldest free ones
+  v_tries := array(
+    select w.seq
+      from unnest(v_lanes) as lane(tenant)
+     cross join lateral (
+       select z.seq, z.rank from carrick.work z
+        where z.channel = c.name and z.tenant_id = lane.tenant and z.rank <= p_horizon and z.due <= p_now
+          and not z.special and (z.principal is null or z.principal <> all (p_held_principals))
+        order by z.rank, z.seq limit p_rows for update skip locked) w
+     order by w.rank, w.seq limit p_rows);
+  select array_agg(x.seq order by x.n) into v_picked
+    from (select t.seq, t.n, sum(w.size) over (order by t.n) as upto
+            from unnest(v_tries) with ordinality as t(seq, n) join carrick.work w on w.seq = t.seq) x
+   where x.upto <= p_bytes or x.n = 1;
+  return coalesce(v_picked, '{}');
+end $$;

@@ -1,0 +1,222 @@
+-- claim: take due entries for a time. What was picked moves from `work` into one row of `lease`.
+
+-- Keeps other leases off the groups of the picked entries (G4); entries whose group another lease got first drop out.
+create function carrick._hold_groups(p_channel text, p_batch uuid, p_picked bigint[]) returns bigint[]
+  language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+  v_wanted int;
+  v_got int;
+begin
+  with wanted as materialized (
+    select distinct w.tenant_id, w.group_key from carrick.work w
+     where w.seq = any(p_picked) and w.group_key is not null order by 1, 2),
+  got as (
+    insert into carrick.hold (channel, tenant_id, group_key, batch_id)
+    select p_channel, tenant_id, group_key, p_batch from wanted
+    on conflict do nothing returning 1)
+  select (select count(*) from wanted), (select count(*) from got) into v_wanted, v_got;
+  if v_got = v_wanted then
+    return p_picked;
+  end if;
+  return array(
+    select p.seq from unnest(p_picked) with ordinality as p(seq, n)
+      join carrick.work w on w.seq = p.seq
+     where w.group_key is null
+        or exists (select from carrick.hold h where h.channel = p_channel and h.tenant_id = w.tenant_id
+                      and h.group_key = w.group_key and h.batch_id = p_batch)
+     order by p.n);
+end $$;
+
+-- Chooses what to claim: entries that come back apart first, else by the channel's mode, tenants in turn.
+create function carrick._pick(
+  c carrick.channel, p_tenant text, p_now timestamptz, p_rows int, p_bytes bigint,
+  p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[]) returns bigint[]
+  language plpgsql
+  set plan_cache_mode = force_generic_plan as $$
+declare
+  v_held_tenants text[] := array(select substr(g.scope, 8) from carrick.gate g
+                                  where g.channel = c.name and g.scope like 'tenant:%' and g.closed_until > p_now);
+  v_held_principals text[] := array(select substr(g.scope, 11) from carrick.gate g
+                                     where g.channel = c.name and g.scope like 'principal:%' and g.closed_until > p_now);
+  v_horizon timestamptz := p_now;
+  v_one boolean := c.one_tenant or c.mode = 'coalesce';
+  v_apart text[] := array(select distinct w.tenant_id from carrick.work w
+                           where w.channel = c.name and w.special and w.due <= p_now);
+  v_lanes text[];
+  v_start text;
+  v_chunk int;
+  v_cut boolean;
+  v_picked bigint[] := '{}';
+begin
+  if exists (select from carrick.work w where w.channel = c.name and w.priority <> 0) then
+    v_horizon := p_now + interval '10000 minutes'; -- the lowest priority ranks that far behind its due time
+    p_known := null; -- entries with a priority do not rank by age, so marks would pass them over
+  end if;
+  if p_tenant is not null or (not c.fair and not v_one) then -- no turns to take
+    if v_apart <> '{}' then
+      v_picked := carrick._pick_special(c, null, p_tenant, p_now, v_held_tenants, v_held_principals, p_rows, p_bytes);
+    end if;
+    if v_picked <> '{}' or p_tenant = any (v_held_tenants) then
+      return v_picked;
+    elsif p_tenant is null then
+      return carrick._pick_oldest(c, p_now, v_horizon, v_held_tenants, v_held_principals, p_rows, p_bytes);
+    end if;
+    select x.picked into v_picked
+      from carrick._pick_lanes(c, array[p_tenant], p_known, p_mark_ranks, p_mark_seqs, p_now, v_horizon,
+                               v_held_principals, p_rows, p_bytes) x;
+    return v_picked;
+  end if;
+  select t.tenant_id into v_start from carrick.turn t where t.channel = c.name;
+  v_lanes := carrick._lanes(c.name, v_start, p_rows + 1, p_known);
+  while v_lanes <> '{}' loop
+    if v_lanes[1] = any (v_apart) then
+      v_chunk := 1;
+      v_picked := carrick._pick_special(c, v_lanes[1], null, p_now, v_held_tenants, v_held_principals, p_rows, p_bytes);
+      v_apart := array_remove(v_apart, v_lanes[1]);
+      continue when v_picked = '{}';
+    else
+      v_chunk := carrick._chunk(v_lanes, v_apart, case when v_one then 1 else p_rows end);
+      select x.* into v_picked, v_cut from carrick._pick_lanes(
+        c, array(select l from unnest(v_lanes[1:v_chunk]) l where l <> all (v_held_tenants)), p_known, p_mark_ranks,
+        p_mark_seqs, p_now, v_horizon, v_held_principals, p_rows, p_bytes) x;
+      if v_cut and v_chunk > 1 and v_picked <> '{}' then -- not all of them were served
+        v_chunk := (select max(array_position(v_lanes, w.tenant_id::text)) from carrick.work w where w.seq = any(v_picked));
+      end if;
+    end if;
+    exit when v_picked <> '{}';
+    v_lanes := v_lanes[v_chunk + 1:] || carrick._lanes_beyond(c.name, v_start, v_lanes[cardinality(v_lanes)], p_rows, p_known);
+  end loop;
+  if v_picked <> '{}' and cardinality(v_lanes) > v_chunk then -- somebody else waits: they are next
+    update carrick.turn t set tenant_id = v_lanes[v_chunk]
+     where t.tenant_id is distinct from v_lanes[v_chunk]
+       and t.ctid = (select x.ctid from carrick.turn x where x.channel = c.name for update skip locked);
+  end if;
+  return v_picked;
+end $$;
+
+-- How many tenants, from the first on, may share one batch: none of them has entries that must come apart.
+create function carrick._chunk(p_lanes text[], p_apart text[], p_most int) returns int
+  language sql immutable as $$
+  select least(p_most, coalesce(min(l.n) - 1, cardinality(p_lanes)))::int
+    from unnest(p_lanes) with ordinality as l(tenant, n) where l.tenant = any (p_apart)
+$$;
+
+-- The next tenants of the round that began after `p_start`, behind `p_last`; none when the round is complete.
+create function carrick._lanes_beyond(p_channel text, p_start text, p_last text, p_max int, p_known text[]) returns text[]
+  language plpgsql stable as $$
+declare
+  v_round text[] := carrick._lanes(p_channel, p_start, 2147483647, p_known);
+  v_at int := array_position(v_round, p_last);
+begin
+  return v_round[v_at + 1:v_at + p_max];
+end $$;
+
+create function carrick._pick_lanes(
+  c carrick.channel, p_lanes text[], p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_now timestamptz,
+  p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint, out picked bigint[], out cut boolean)
+  language plpgsql
+  set plan_cache_mode = force_generic_plan as $$
+begin
+  if p_lanes = '{}' then
+    picked := '{}';
+    return;
+  end if;
+  case c.mode
+    when 'stream' then
+      select x.* into picked, cut from carrick._pick_stream(
+        c.name, p_lanes,
+        array(select p_mark_ranks[array_position(p_known, l.tenant)] from unnest(p_lanes) with ordinality l(tenant, n) order by n),
+        array(select p_mark_seqs[array_position(p_known, l.tenant)] from unnest(p_lanes) with ordinality l(tenant, n) order by n),
+        p_now, p_horizon, p_held_principals, p_rows, p_bytes) x;
+    when 'ordered' then
+      select x.* into picked, cut
+        from carrick._pick_ordered(c.name, true, p_lanes, p_now, p_horizon, p_held_principals, p_rows, p_bytes) x;
+    when 'coalesce' then
+      picked := carrick._pick_coalesce(c.name, p_lanes[1], p_now, p_horizon, p_held_principals, p_rows, p_bytes);
+  end case;
+end $$;
+
+create type carrick.claimed_entry as (
+  id uuid, seq bigint, channel text, tenant_id text, principal text, group_key text, event_type text, key text,
+  payload json, headers jsonb, payload_size_bytes int, priority int, traceparent text, occurred_at timestamptz,
+  created_at timestamptz, attempt_count int, crash_count int, intent jsonb,
+  lease_token uuid, lease_expires_at timestamptz, batch_id uuid, claimed_by text, claimed_at timestamptz,
+  next_attempt_at timestamptz);
+
+create function carrick._claim(
+  p_channel text, p_owner text, p_max_rows int, p_max_bytes int, p_lease_seconds int, p_tenant text, p_token uuid,
+  p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[]) returns setof carrick.claimed_entry
+  language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+declare
+  c carrick.channel := carrick._known_channel(p_channel);
+  v_now timestamptz := carrick.clock();
+  v_token uuid := coalesce(p_token, gen_random_uuid());
+  v_batch uuid := carrick.uuid7();
+  v_until timestamptz;
+  v_grouped boolean := c.mode <> 'stream';
+  v_frozen boolean;
+  v_picked bigint[];
+begin
+  perform carrick._check_limit('max_rows', p_max_rows, 10000), carrick._check_limit('max_bytes', p_max_bytes, 1073741824),
+          carrick._check_limit('lease_seconds', p_lease_seconds, 86400);
+  if p_owner is null or p_owner = '' then
+    perform carrick._fail('CK004', 'owner: must not be empty', 'accepted: a name of the worker that claims');
+  end if;
+  v_until := v_now + coalesce(p_lease_seconds, c.lease_seconds) * interval '1 second';
+  if exists (select from carrick.lease l where l.channel = p_channel and l.expires_at <= v_now) then
+    perform carrick._return_expired(p_channel, v_now);
+  end if;
+  if exists (select from carrick.gate g where g.channel = p_channel and g.scope = '*' and g.closed_until > v_now) then
+    return;
+  end if;
+  v_picked := carrick._pick(c, p_tenant, v_now, coalesce(p_max_rows, c.batch_rows), coalesce(p_max_bytes, c.batch_bytes),
+                            p_known, p_mark_ranks, p_mark_seqs);
+  if v_grouped and v_picked <> '{}' then
+    v_picked := carrick._hold_groups(p_channel, v_batch, v_picked);
+  end if;
+  if v_picked = '{}' then
+    return;
+  end if;
+  v_frozen := exists (select from carrick.trouble t where t.seq = v_picked[1] and t.frozen_batch is not null);
+  return query
+  with taken as (
+    delete from carrick.work w where w.seq = any(v_picked) returning w.*),
+  leased as (
+    insert into carrick.lease (batch_id, token, channel, owner, claimed_at, expires_at, units, troubled, grouped, bytes,
+                               seqs, ids, dues)
+    select v_batch, v_token, p_channel, p_owner, v_now, v_until,
+           case when v_frozen then 1
+                when c.mode = 'coalesce' then count(distinct t.group_key) + count(*) filter (where t.group_key is null)
+                else count(*) end,
+           bool_or(t.troubled), v_grouped, sum(t.size), array_agg(t.seq), array_agg(t.id), array_agg(t.due)
+      from taken t)
+  select r.id, t.seq, r.channel::text, r.tenant_id::text, r.principal::text, r.group_key::text, r.event_type::text,
+         r.key::text, r.payload, r.headers, r.payload_size_bytes, r.priority, r.traceparent::text, r.occurred_at,
+         r.created_at,
+         coalesce(x.attempt_count, 0), coalesce(x.crash_count, 0), x.intent,
+         v_token, v_until, v_batch, p_owner, v_now, t.due
+    from (select t.*, min(t.rank) over (partition by case when v_grouped then t.tenant_id end,
+                                                     case when v_grouped then coalesce(t.group_key, t.id::text) end) as unit_rank
+            from taken t) t
+    join carrick.record r on r.id = t.id
+    left join carrick.trouble x on t.troubled and x.seq = t.seq
+   order by case when v_frozen then null when v_grouped then t.unit_rank else t.rank end, case when v_grouped then t.tenant_id end,
+            case when v_grouped then t.group_key end, t.seq;
+end $$;
+
+create function carrick._check_limit(p_name text, p_value int, p_most int) returns void
+  language plpgsql immutable as $$
+begin
+  if p_value not between 1 and p_most then
+    perform carrick._fail('CK004', format('%s: %s is out of range', p_name, p_value), format('accepted: 1 to %s', p_most));
+  end if;
+end $$;
+
+create function carrick.claim(
+  channel text, owner text, max_rows int default null, max_bytes int default null, lease_seconds int default null,
+  tenant text default null, token uuid default null) returns setof carrick.claimed_entry
+  language sql as $$
+  select * from carrick._claim(channel, owner, max_rows, max_bytes, lease_seconds, tenant, token, null, null, null)
+$$;

@@ -1,0 +1,91 @@
+"""`deliver_all`: what an application's tests call to let everything arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from carrick.entry import Batch, Outcome, State
+from carrick.outbox.outbox import Outbox
+from carrick.outbox.sqlite.migrate import migrate
+from carrick.outbox.sqlite.store import SqliteStore
+from carrick.testing import SqliteClock, deliver_all
+from carrick.testing.samples import declare, ids, put, put_run, states
+
+
+@pytest.fixture
+def outbox(sqlite_path: Path) -> Iterator[Outbox]:
+    migrate(sqlite_path)
+    with closing(Outbox(SqliteStore(sqlite_path), dialect="sqlite")) as outbox:
+        declare(outbox.store, batch_rows=2)
+        declare(outbox.store, "others")
+        yield outbox
+
+
+def test_everything_that_is_due_is_delivered_in_order(outbox: Outbox) -> None:
+    waiting = put_run(outbox.store, 5)
+    other = put(outbox.store, "others")
+    later = put(outbox.store, delay_seconds=60)
+    delivered = ids(deliver_all(outbox))
+    assert [entry_id for entry_id in delivered if entry_id != other] == waiting
+    assert states(outbox.store, [*waiting, other, later]) == [State.DELIVERED] * 6 + [State.PENDING]
+    assert deliver_all(outbox) == []
+
+
+def test_only_the_named_channels_are_delivered(outbox: Outbox) -> None:
+    left = put(outbox.store)
+    other = put(outbox.store, "others")
+    assert ids(deliver_all(outbox, channels=["others"])) == [other]
+    assert states(outbox.store, [left]) == [State.PENDING]
+
+
+def test_the_handler_sees_every_batch_and_decides(outbox: Outbox, sqlite_path: Path) -> None:
+    good, bad, again = put_run(outbox.store, 3)
+    seen: list[UUID] = []
+
+    def handler(batch: Batch) -> Mapping[UUID, Outcome]:
+        seen.extend(ids(batch))
+        fates = {good: Outcome.delivered(), bad: Outcome.rejected("no"), again: Outcome.retry(after=30)}
+        return {entry.id: fates[entry.id] for entry in batch}
+
+    assert ids(deliver_all(outbox, handler)) == [good]
+    assert seen == [good, bad, again]
+    assert states(outbox.store, [good, bad, again]) == [State.DELIVERED, State.DEAD, State.PENDING]
+    SqliteClock(sqlite_path).shift(31)
+    assert ids(deliver_all(outbox)) == [again]
+
+
+def test_an_entry_that_the_handler_releases_is_offered_once_and_stays(outbox: Outbox) -> None:
+    waiting = put_run(outbox.store, 3)
+    offered: list[UUID] = []
+
+    def handler(batch: Batch) -> Mapping[UUID, Outcome]:
+        offered.extend(ids(batch))
+        return {entry.id: Outcome.released() for entry in batch}
+
+    assert deliver_all(outbox, handler) == []
+    assert sorted(offered) == sorted(waiting)
+    assert states(outbox.store, waiting) == [State.PENDING] * 3
+
+
+def test_entries_that_the_handler_does_not_mention_go_back(outbox: Outbox) -> None:
+    waiting = put_run(outbox.store, 2)
+    assert deliver_all(outbox, lambda batch: {}) == []
+    assert states(outbox.store, waiting) == [State.PENDING] * 2
+
+
+def test_what_the_handler_raises_comes_out_and_its_batch_goes_back_unspent(outbox: Outbox) -> None:
+    entry_id = put(outbox.store)
+
+    def handler(batch: Batch) -> None:
+        raise ConnectionError("down")
+
+    with pytest.raises(ConnectionError, match="down"):
+        deliver_all(outbox, handler)
+    standing = outbox.store.standing(entry_id)
+    assert (standing.state, standing.attempt_count) == (State.PENDING, 0)
+    assert ids(deliver_all(outbox)) == [entry_id]
