@@ -70,7 +70,7 @@ class Database:
         with map_errors(self.path):
             if connection is not None and connection.in_transaction:  # some errors have rolled back already
                 connection.execute("rollback")
-            if isinstance(error, sqlite3.Error):
+            if isinstance(error, sqlite3.Error | UnicodeEncodeError | OverflowError):
                 raise error
 
     def _open(self) -> sqlite3.Connection:

@@ -28,6 +28,8 @@ def map_errors(path: Path) -> Iterator[None]:
     """Raise Carrick's error for a sqlite3 error whose meaning is known; others pass as they are."""
     try:
         yield
+    except (UnicodeEncodeError, OverflowError) as error:  # the driver could not even pass a value on
+        raise InvalidInput("parameter", str(error), "text without lone surrogates and numbers in range") from error
     except sqlite3.Error as error:
         mapped = carrick_error(error, path)
         if mapped is None:

@@ -13,16 +13,16 @@ import msgspec
 
 from carrick.entry import Outcome, OutcomeKind, State
 from carrick.errors import InvalidInput
-from carrick.outbox.channel import Channel, Mode
+from carrick.outbox.channel import MAX_WAIT_SECONDS, Channel, Mode
 from carrick.outbox.sqlite.database import PACKAGE, rows
 from carrick.outbox.sqlite.declaring import known_channel
 from carrick.outbox.sqlite.expiring import frozen_units
 from carrick.outbox.sqlite.moment import span
 from carrick.outbox.sqlite.picking import as_json
+from carrick.outbox.sqlite.wording import cleaned
 from carrick.outbox.statement import query
 from carrick.outbox.transitions import TRANSITIONS, Transition, after_attempt
 
-LONGEST_SECONDS = 100 * 366 * 86_400
 MAX_CODE = 255
 MAX_MESSAGE = 2_000
 RELEASED = Outcome.released()
@@ -202,7 +202,7 @@ def _waiting(fate: Fate, channel: Channel, now: int) -> dict[str, Any]:
     apart = held.batch_cap is not None or held.frozen_batch is not None
     return {
         "seq": held.seq,
-        "due": max(due, now + span(min(after, LONGEST_SECONDS))) if after > 0 else due,
+        "due": max(due, now + span(min(after, MAX_WAIT_SECONDS))) if after > 0 else due,
         "troubled": spent or bool(held.troubled),
         "special": fate.transition.freezes or (not spent and apart),
     }
@@ -216,4 +216,7 @@ def backoff(channel: Channel, attempts: int) -> int:
 
 def _error(outcome: Outcome) -> tuple[str | None, str | None]:
     code, message = outcome.code, outcome.message
-    return None if code is None else code[:MAX_CODE], None if message is None else message[:MAX_MESSAGE]
+    return (
+        None if code is None else cleaned(code, MAX_CODE),
+        None if message is None else cleaned(message, MAX_MESSAGE),
+    )

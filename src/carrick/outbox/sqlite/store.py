@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -19,8 +18,10 @@ from carrick.outbox.sqlite.database import Database, rows, run
 from carrick.outbox.sqlite.group_commit import GroupCommit
 from carrick.outbox.sqlite.moment import FOREVER, moment, span
 from carrick.outbox.sqlite.putting import put_many_steps
+from carrick.outbox.sqlite.wording import cleaned, intent_text
 
-SCOPE = re.compile(r"\*|(tenant|principal):.+", re.DOTALL)
+SCOPE = re.compile(r"\*|(tenant|principal):[^\x00\ud800-\udfff]+")
+MAX_REASON = 2_000
 LONGEST_GATE_SECONDS = 3_153_600_000
 MOST_REDRIVEN = 2**31 - 1
 MOST_PRUNED = 1_000_000
@@ -83,7 +84,7 @@ class SqliteStore:
             return finishing.renew(connection, lease, seconds)
 
     def note(self, token: UUID, intent: Any) -> int:
-        lease, text = check_token(token), json.dumps(intent)
+        lease, text = check_token(token), intent_text(intent)
         with self._database.write() as connection:
             return finishing.note(connection, lease, text)
 
@@ -120,8 +121,8 @@ class SqliteStore:
             declaring.known_channel(connection, channel)
             now = rows(connection, "now")[0][0]
             until = FOREVER if seconds is None else now + span(seconds)
-            gate = {"channel": channel, "scope": scope, "reason": reason or "", "now": now, "closed_until": until}
-            rows(connection, "close_gate", **gate)
+            said = cleaned(reason or "", MAX_REASON)
+            rows(connection, "close_gate", channel=channel, scope=scope, now=now, closed_until=until, reason=said)
 
     def open_gate(self, channel: str, scope: str) -> None:
         _check_scope(scope)
