@@ -13,6 +13,7 @@ import msgspec
 from carrick.entry import Batch, ChannelStats, Entry, Gate, NewEntry, Outcome, OutcomeKind, Put, Standing, State
 from carrick.errors import EntryNotFound
 from carrick.outbox.channel import Channel, Mode, OnFull
+from carrick.outbox.fencing import tells_lost_lease
 from carrick.outbox.limits import check_claim, check_finite, check_token
 from carrick.outbox.postgres import migrate
 from carrick.outbox.postgres.connections import Connections, run
@@ -100,13 +101,16 @@ class PostgresStore:
             mark_seqs=[mark.seq for mark in marks] or None,
         )
 
+    @tells_lost_lease
     def renew(self, token: UUID, seconds: int) -> int:
         check_claim("renew", lease_seconds=seconds)
         return int(self._value("renew", token=check_token(token), seconds=seconds))
 
+    @tells_lost_lease
     def note(self, token: UUID, intent: Any) -> int:
         return int(self._value("note", token=check_token(token), intent=json.dumps(intent)))
 
+    @tells_lost_lease
     def finish(self, token: UUID, outcomes: Mapping[UUID, Outcome]) -> dict[UUID, State]:
         given = [{"id": str(entry_id), **_outcome(outcome)} for entry_id, outcome in outcomes.items()]
         rows = self._rows("finish", token=check_token(token), outcomes=json.dumps(given))
@@ -114,10 +118,12 @@ class PostgresStore:
             self._marks.forget()
         return {entry_id: State(state) for entry_id, state in rows}
 
+    @tells_lost_lease
     def finish_all(self, token: UUID) -> dict[UUID, State]:
         rows = self._rows("finish_all", token=check_token(token))
         return dict.fromkeys((row[0] for row in rows), State.DELIVERED)
 
+    @tells_lost_lease
     def release(self, token: UUID) -> int:
         released = int(self._value("release", token=check_token(token)))
         self._marks.forget()

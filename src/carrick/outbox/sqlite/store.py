@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 from carrick.entry import Batch, ChannelStats, Gate, NewEntry, Outcome, Put, Standing, State
 from carrick.errors import InvalidInput
 from carrick.outbox.channel import MAX_LEASE_SECONDS, MAX_WAIT_SECONDS, Channel
+from carrick.outbox.fencing import tells_lost_lease
 from carrick.outbox.limits import check_claim, check_finite, check_limit, check_token
 from carrick.outbox.sqlite import claiming, declaring, expiring, finishing, looking, migrate, retention
 from carrick.outbox.sqlite.database import Database, rows, run
@@ -77,28 +78,33 @@ class SqliteStore:
         with self._database.write() as connection:
             return claiming.claim(connection, channel, limits)
 
+    @tells_lost_lease
     def renew(self, token: UUID, seconds: int) -> int:
         check_limit("seconds", seconds, MAX_LEASE_SECONDS)
         lease = check_token(token)
         with self._database.write() as connection:
             return finishing.renew(connection, lease, seconds)
 
+    @tells_lost_lease
     def note(self, token: UUID, intent: Any) -> int:
         lease, text = check_token(token), intent_text(intent)
         with self._database.write() as connection:
             return finishing.note(connection, lease, text)
 
+    @tells_lost_lease
     def finish(self, token: UUID, outcomes: Mapping[UUID, Outcome]) -> dict[UUID, State]:
         lease = check_token(token)
         finishing.check_outcomes(outcomes)
         with self._database.write() as connection:
             return finishing.finish(connection, lease, outcomes)
 
+    @tells_lost_lease
     def finish_all(self, token: UUID) -> dict[UUID, State]:
         lease = check_token(token)
         with self._database.write() as connection:
             return finishing.finish_all(connection, lease)
 
+    @tells_lost_lease
     def release(self, token: UUID) -> int:
         lease = check_token(token)
         with self._database.write() as connection:

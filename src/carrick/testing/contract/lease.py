@@ -56,6 +56,29 @@ class LeaseContract:
         assert set(store.finish_all(current.token).values()) == {State.DELIVERED}
 
     @fenced
+    def test_a_lost_lease_is_told_in_the_log(
+        self, store: Store, write: Write, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        declare(store)
+        put(store)
+        batch = claim(store)
+        store.finish_all(batch.token)
+        caplog.clear()
+        write(store, batch)
+        assert [record.message for record in caplog.records] == ["outbox.lease_lost"]
+
+    def test_a_write_under_a_live_lease_is_not_told_as_lost(
+        self, store: Store, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        declare(store)
+        put(store)
+        batch = claim(store)
+        store.renew(batch.token, 10)
+        store.finish(batch.token, {})
+        store.finish_all(batch.token)
+        assert caplog.records == []
+
+    @fenced
     def test_a_write_with_a_stale_token_changes_nothing_after_another_delivered(
         self, store: Store, clock: Clock, write: Write
     ) -> None:
