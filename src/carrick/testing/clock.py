@@ -10,9 +10,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
-import psycopg
-from psycopg import sql
-
 MICROSECONDS = 1_000_000
 
 
@@ -44,6 +41,9 @@ class PostgresClock:
         self._microseconds = 0
 
     def shift(self, seconds: float) -> None:
+        import psycopg
+        from psycopg import sql
+
         self._microseconds += round(seconds * MICROSECONDS)
         body = f"select clock_timestamp() + interval '{self._microseconds} microseconds'"
         replace = sql.SQL(
