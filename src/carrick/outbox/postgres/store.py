@@ -20,10 +20,12 @@ from carrick.outbox.postgres.connections import Connections, run
 from carrick.outbox.postgres.marks import Mark, Marks
 from carrick.outbox.postgres.putting import PACKAGE, put_many_steps, put_steps
 from carrick.outbox.statement import query
+from carrick.outbox.wording import cleaned, intent_text
 
 ENTRY_FIELDS = len(Entry.__struct_fields__)
 TENANT = Entry.__struct_fields__.index("tenant_id")
 DUE, EXPIRES = ENTRY_FIELDS, ENTRY_FIELDS + 1  # columns of claim.sql behind the entry's own
+MAX_CODE, MAX_MESSAGE = 255, 2000
 DELIVERED = frozenset({OutcomeKind.DELIVERED, OutcomeKind.DUPLICATE})
 
 
@@ -108,7 +110,7 @@ class PostgresStore:
 
     @tells_lost_lease
     def note(self, token: UUID, intent: Any) -> int:
-        return int(self._value("note", token=check_token(token), intent=json.dumps(intent)))
+        return int(self._value("note", token=check_token(token), intent=intent_text(intent)))
 
     @tells_lost_lease
     def finish(self, token: UUID, outcomes: Mapping[UUID, Outcome]) -> dict[UUID, State]:
@@ -136,7 +138,7 @@ class PostgresStore:
 
     def close_gate(self, channel: str, scope: str, seconds: float | None, reason: str) -> None:
         check_finite("seconds", seconds)
-        self._rows("close_gate", channel=channel, scope=scope, seconds=seconds, reason=reason)
+        self._rows("close_gate", channel=channel, scope=scope, seconds=seconds, reason=cleaned(reason, MAX_MESSAGE))
 
     def open_gate(self, channel: str, scope: str) -> None:
         self._rows("open_gate", channel=channel, scope=scope)
@@ -211,5 +213,12 @@ def _gate(channel: str, columns: Sequence[Any]) -> Gate | None:
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
-    given = {"outcome": outcome.kind.value, "after": outcome.after, "code": outcome.code, "message": outcome.message}
-    return {name: value for name, value in given.items() if value is not None}
+    given: dict[str, Any] = {"outcome": outcome.kind.value}
+    if outcome.after is not None:
+        check_finite("after", outcome.after)
+        given["after"] = outcome.after
+    if outcome.code is not None:
+        given["code"] = cleaned(outcome.code, MAX_CODE)
+    if outcome.message is not None:
+        given["message"] = cleaned(outcome.message, MAX_MESSAGE)
+    return given

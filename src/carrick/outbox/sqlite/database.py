@@ -92,7 +92,6 @@ def connect(path: Path, *, create: bool = False) -> sqlite3.Connection:
     )
     connection.execute("pragma synchronous = full")
     connection.execute("pragma cache_size = -16000")  # KiB; what a large put_many writes must not spill
-    connection.execute("pragma wal_autocheckpoint = 4000")  # pages; a put touches the same few pages as the one before
     return connection
 
 

@@ -19,9 +19,9 @@ from carrick.outbox.sqlite.declaring import known_channel
 from carrick.outbox.sqlite.expiring import frozen_units
 from carrick.outbox.sqlite.moment import span
 from carrick.outbox.sqlite.picking import as_json
-from carrick.outbox.sqlite.wording import cleaned
 from carrick.outbox.statement import query
 from carrick.outbox.transitions import TRANSITIONS, Transition, after_attempt
+from carrick.outbox.wording import cleaned
 
 MAX_CODE = 255
 MAX_MESSAGE = 2_000

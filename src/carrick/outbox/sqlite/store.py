@@ -19,7 +19,7 @@ from carrick.outbox.sqlite.database import Database, rows, run
 from carrick.outbox.sqlite.group_commit import GroupCommit
 from carrick.outbox.sqlite.moment import FOREVER, moment, span
 from carrick.outbox.sqlite.putting import put_many_steps
-from carrick.outbox.sqlite.wording import cleaned, intent_text
+from carrick.outbox.wording import cleaned, intent_text
 
 SCOPE = re.compile(r"\*|(tenant|principal):[^\x00\ud800-\udfff]+")
 MAX_REASON = 2_000

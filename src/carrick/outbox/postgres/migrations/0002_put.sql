@@ -32,6 +32,7 @@ declare
   v_options alias for options;
   v_unknown text;
   v_mode text;
+  v_bound bigint;
   v_new carrick.channel;
 begin
   select string_agg(o.key, ', ') into v_unknown
@@ -48,6 +49,7 @@ begin
   insert into carrick.channel (name) values (v_name) on conflict do nothing;
   select c.* into v_new from carrick.channel c where c.name = v_name for update;
   v_mode := v_new.mode;
+  v_bound := v_new.max_backlog_bytes;
   v_new := jsonb_populate_record(v_new, v_options);
   if v_new.mode is distinct from v_mode and (exists (select from carrick.work w where w.channel = v_name)
                                              or exists (select from carrick.lease l where l.channel = v_name)) then
@@ -63,11 +65,11 @@ begin
           v_new.max_backlog_bytes, v_new.on_full, v_new.retention_days, v_new.dead_retention_days,
           v_new.remember_keys_days)
    where c.name = v_name and c is distinct from v_new;
-  if v_new.max_backlog_bytes is not null and not exists (select from carrick.backlog b where b.channel = v_name) then
+  if v_new.max_backlog_bytes is not null and v_bound is null then -- what is there already counts from now on
+    delete from carrick.backlog b where b.channel = v_name;
     insert into carrick.backlog (channel, backend, bytes)
     values (v_name, 0, coalesce((select sum(w.size) from carrick.work w where w.channel = v_name), 0)
-                     + coalesce((select sum(l.bytes) from carrick.lease l where l.channel = v_name), 0))
-    on conflict do nothing;
+                     + coalesce((select sum(l.bytes) from carrick.lease l where l.channel = v_name), 0));
   end if;
   insert into carrick.turn (channel) values (v_name) on conflict do nothing;
 end $$;

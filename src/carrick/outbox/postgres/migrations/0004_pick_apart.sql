@@ -67,7 +67,7 @@ begin
            cross join lateral (
              select s.seqs, (select sum(e.size) from carrick.work e where e.seq = any(s.seqs)) as size,
                     (select min(e.seq) from carrick.work e join carrick.trouble o on o.seq = e.seq
-                      where e.seq = any(s.seqs) and e.special and o.frozen_batch is null) as first) g
+                      where e.seq = any(s.seqs) and e.special and e.due <= p_now and o.frozen_batch is null) as first) g
            where w.channel = c.name and w.special and w.due <= p_now and t.frozen_batch is null and t.batch_cap = p_cap
              and w.seq = g.first
              and carrick._may_return(c, w, v_tenant, p_now, p_held_tenants, p_held_principals, null)

@@ -15,10 +15,12 @@ def cleaned(text: str, most: int) -> str:
 
 def intent_text(intent: Any) -> str:
     """What a delivery is about to do, as JSON. Raises InvalidInput."""
-    accepted = "a JSON value (finite numbers, text keys) without lone surrogates"
+    accepted = "a JSON value (finite numbers, text keys) without NUL or lone surrogates"
     try:
         text = json.dumps(intent, ensure_ascii=False, allow_nan=False)
         text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput("intent", f"cannot be written as JSON ({error})", accepted) from None
+    if "\\u0000" in text:
+        raise InvalidInput("intent", "contains a NUL character", accepted)
     return text
