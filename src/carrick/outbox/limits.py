@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from uuid import UUID
 
 from carrick.errors import InvalidInput, InvalidToken
 from carrick.outbox.channel import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_LEASE_SECONDS
+
+SCOPE = re.compile(r"\*|(tenant|principal):[^\x00\ud800-\udfff]+")
 
 
 def check_claim(
@@ -44,3 +47,15 @@ def check_finite(field: str, value: float | None) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
         raise InvalidInput(field, f"{value!r:.80} is out of range", "0 or more seconds")
+
+
+def check_scope(scope: object) -> None:
+    """Refuse what is no scope of a gate."""
+    if not isinstance(scope, str) or not SCOPE.fullmatch(scope):
+        raise InvalidInput("scope", f"{scope!r:.80} is no gate scope", "*, tenant:NAME, principal:NAME")
+
+
+def check_number(field: str, value: float) -> None:
+    """Refuse what is no number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        raise InvalidInput(field, f"{value!r:.80} is no number", "seconds")

@@ -12,9 +12,9 @@ import msgspec
 
 from carrick.entry import Batch, ChannelStats, Entry, Gate, NewEntry, Outcome, OutcomeKind, Put, Standing, State
 from carrick.errors import EntryNotFound
-from carrick.outbox.channel import Channel, Mode, OnFull
+from carrick.outbox.channel import MAX_WAIT_SECONDS, Channel, Mode, OnFull
 from carrick.outbox.fencing import tells_lost_lease
-from carrick.outbox.limits import check_claim, check_finite, check_token
+from carrick.outbox.limits import check_claim, check_finite, check_number, check_scope, check_token
 from carrick.outbox.postgres import migrate
 from carrick.outbox.postgres.connections import Connections, run
 from carrick.outbox.postgres.marks import Mark, Marks
@@ -138,9 +138,11 @@ class PostgresStore:
 
     def close_gate(self, channel: str, scope: str, seconds: float | None, reason: str) -> None:
         check_finite("seconds", seconds)
+        check_scope(scope)
         self._rows("close_gate", channel=channel, scope=scope, seconds=seconds, reason=cleaned(reason, MAX_MESSAGE))
 
     def open_gate(self, channel: str, scope: str) -> None:
+        check_scope(scope)
         self._rows("open_gate", channel=channel, scope=scope)
         self._marks.forget()
 
@@ -215,8 +217,8 @@ def _gate(channel: str, columns: Sequence[Any]) -> Gate | None:
 def _outcome(outcome: Outcome) -> dict[str, Any]:
     given: dict[str, Any] = {"outcome": outcome.kind.value}
     if outcome.after is not None:
-        check_finite("after", outcome.after)
-        given["after"] = outcome.after
+        check_number("after", outcome.after)
+        given["after"] = min(outcome.after, MAX_WAIT_SECONDS)
     if outcome.code is not None:
         given["code"] = cleaned(outcome.code, MAX_CODE)
     if outcome.message is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +12,7 @@ from carrick.entry import Batch, ChannelStats, Gate, NewEntry, Outcome, Put, Sta
 from carrick.errors import InvalidInput
 from carrick.outbox.channel import MAX_LEASE_SECONDS, MAX_WAIT_SECONDS, Channel
 from carrick.outbox.fencing import tells_lost_lease
-from carrick.outbox.limits import check_claim, check_finite, check_limit, check_token
+from carrick.outbox.limits import check_claim, check_finite, check_limit, check_scope, check_token
 from carrick.outbox.sqlite import claiming, declaring, expiring, finishing, looking, migrate, retention
 from carrick.outbox.sqlite.database import Database, rows, run
 from carrick.outbox.sqlite.group_commit import GroupCommit
@@ -21,7 +20,6 @@ from carrick.outbox.sqlite.moment import FOREVER, moment, span
 from carrick.outbox.sqlite.putting import put_many_steps
 from carrick.outbox.wording import cleaned, intent_text
 
-SCOPE = re.compile(r"\*|(tenant|principal):[^\x00\ud800-\udfff]+")
 MAX_REASON = 2_000
 LONGEST_GATE_SECONDS = 3_153_600_000
 MOST_REDRIVEN = 2**31 - 1
@@ -120,7 +118,7 @@ class SqliteStore:
 
     def close_gate(self, channel: str, scope: str, seconds: float | None, reason: str) -> None:
         check_finite("seconds", seconds)
-        _check_scope(scope)
+        check_scope(scope)
         if seconds is not None and seconds > LONGEST_GATE_SECONDS:
             raise InvalidInput("seconds", f"{seconds} is out of range", "0 or more, or None until opened")
         with self._database.write() as connection:
@@ -131,7 +129,7 @@ class SqliteStore:
             rows(connection, "close_gate", channel=channel, scope=scope, now=now, closed_until=until, reason=said)
 
     def open_gate(self, channel: str, scope: str) -> None:
-        _check_scope(scope)
+        check_scope(scope)
         with self._database.write() as connection:
             declaring.known_channel(connection, channel)
             rows(connection, "open_gate", channel=channel, scope=scope)
@@ -174,8 +172,3 @@ class SqliteStore:
         wanted = check_token(entry_id)
         with self._database.read() as connection:
             return looking.standing(connection, wanted)
-
-
-def _check_scope(scope: object) -> None:
-    if not isinstance(scope, str) or not SCOPE.fullmatch(scope):
-        raise InvalidInput("scope", f"{scope!r:.80} is no gate scope", "*, tenant:NAME, principal:NAME")

@@ -84,7 +84,7 @@ begin
   for l in select x.* from carrick.lease x where x.token = v_token order by x.batch_id for update loop
     c := carrick._known_channel(l.channel);
     with given as materialized (
-      select distinct on (g.id) g.id, g.outcome, case when g.after > 0 then g.after end as after, left(g.code, 255) as code,
+      select distinct on (g.id) g.id, g.outcome, case when g.after > 0 then least(g.after, 31622400) end as after, left(g.code, 255) as code,
              left(g.message, 2000) as message
         from jsonb_to_recordset(v_outcomes) as g(id uuid, outcome text, after double precision, code text, message text)),
     fate as materialized (
