@@ -51,7 +51,7 @@ def used_again(version: int) -> str:
 def postgres_dsn(postgres_version: int) -> str:
     """A PostgreSQL database with the schema and nothing in it. For tests that leave the functions as they are.
 
-    The older server has just analysed its empty tables: statistics that lie about a queue must change nothing but speed.
+    The older server has just analysed its empty tables: statistics that lie must change nothing but speed.
     """
     dsn = used_again(postgres_version)
     with psycopg.connect(dsn, autocommit=True) as connection:

@@ -93,6 +93,102 @@ begin
   picked := picked[1:p_rows];
 end $$;
 
+-- The first entries of groups, and entries without a group, that may go: in the order in which they should, and locked.
+-- It looks at the oldest entries first. Where most of those wait behind the head of their group, it goes from group to
+-- group instead, so that a long queue behind one head costs the others nothing.
+create function carrick._heads(
+  p_channel text, p_fair boolean, p_lanes text[], p_now timestamptz, p_horizon timestamptz, p_held_principals text[],
+  p_share int, p_rows int) returns bigint[]
+  language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+declare
+  v_heads bigint[];
+  v_looked int;
+  v_look int;
+begin
+  foreach v_look in array array[p_share, 8 * p_share] loop
+    select array_agg(h.seq order by case when p_fair then h.place end, case when p_fair then h.lane end, h.rank, h.seq),
+           coalesce(max(h.looked), 0)
+      into v_heads, v_looked
+      from (
+        select w.seq, w.rank, w.looked, lane.n as lane, row_number() over (partition by lane.n order by w.rank, w.seq) as place
+          from unnest(p_lanes) with ordinality as lane(tenant, n)
+         cross join lateral (
+           select array(select y.seq from carrick.work y
+                         where y.channel = p_channel and y.tenant_id = lane.tenant and y.rank <= p_horizon and y.due <= p_now
+                           and not y.special and (y.principal is null or y.principal <> all (p_held_principals))
+                         order by y.rank, y.seq limit v_look) as seqs) near
+         cross join lateral (
+           select z.seq, z.rank, cardinality(near.seqs) as looked from carrick.work z
+            where z.seq = any(near.seqs)
+              and (z.group_key is null
+                   or (not exists (select from carrick.work e where e.channel = p_channel and e.tenant_id = lane.tenant
+                                      and e.group_key = z.group_key and e.seq < z.seq)
+                       and not exists (select from carrick.hold h where h.channel = p_channel
+                                          and h.tenant_id = lane.tenant and h.group_key = z.group_key)))
+            order by z.rank, z.seq
+            limit p_share
+            for update skip locked) w
+        ) h;
+    if 4 * coalesce(cardinality(v_heads), 0) >= p_rows
+       or (v_heads is not null and v_looked < v_look)
+       or not carrick._many_wait(p_channel, p_lanes, p_now, v_look) then
+      return v_heads;
+    end if;
+  end loop;
+  select array_agg(h.seq order by case when p_fair then h.place end, case when p_fair then h.lane end, h.rank, h.seq)
+    into v_heads
+    from (
+      select w.seq, w.rank, lane.n as lane, row_number() over (partition by lane.n order by w.rank, w.seq) as place
+        from unnest(p_lanes) with ordinality as lane(tenant, n)
+       cross join lateral (
+         select z.seq, z.rank from carrick.work z
+          where z.seq = any(carrick._group_heads(p_channel, lane.tenant, p_now, p_held_principals))
+          order by z.rank, z.seq
+          limit p_share
+          for update skip locked) w
+      ) h;
+  return v_heads;
+end $$;
+
+-- Whether some tenant has that many entries due: then not all of them have been looked at.
+create function carrick._many_wait(p_channel text, p_lanes text[], p_now timestamptz, p_many int) returns boolean
+  language sql stable as $$
+  select exists (
+    select from unnest(p_lanes) as lane(tenant)
+     cross join lateral (
+       select from carrick.work w where w.channel = p_channel and w.tenant_id = lane.tenant and w.due <= p_now
+        order by w.rank, w.seq offset p_many - 1 limit 1) at_least)
+$$;
+
+-- The first entry of each group of a tenant, and its entries without a group, that may go now; from group to group.
+create function carrick._group_heads(p_channel text, p_tenant text, p_now timestamptz, p_held_principals text[])
+  returns bigint[]
+  language plpgsql stable
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+begin
+  return array(
+    with recursive head as (
+      (select w.group_key, w.seq from carrick.work w
+        where w.channel = p_channel and w.tenant_id = p_tenant and w.group_key is not null
+        order by w.group_key, w.seq limit 1)
+      union all
+      (select n.group_key, n.seq from head h
+        cross join lateral (
+          select w.group_key, w.seq from carrick.work w
+           where w.channel = p_channel and w.tenant_id = p_tenant and w.group_key > h.group_key
+           order by w.group_key, w.seq limit 1) n))
+    select w.seq from head g
+      join carrick.work w on w.seq = g.seq
+     where w.due <= p_now and not w.special and (w.principal is null or w.principal <> all (p_held_principals))
+       and not exists (select from carrick.hold h where h.channel = p_channel and h.tenant_id = p_tenant
+                          and h.group_key = w.group_key)
+    union all
+    select w.seq from carrick.work w
+     where w.channel = p_channel and w.tenant_id = p_tenant and w.group_key is null and w.due <= p_now and not w.special
+       and (w.principal is null or w.principal <> all (p_held_principals)));
+end $$;
+
 -- Entries of the given tenants in runs: per group the oldest and what may follow it. All earlier entries of a group are
 -- delivered or dead, or earlier in this very batch (G5).
 -- Tenants share the batch, or, where the channel is not fair, the oldest go first whoever's they are.
@@ -106,25 +202,7 @@ declare
   v_heads bigint[];
   v_run int;
 begin
-  select array_agg(h.seq order by case when p_fair then h.place end, case when p_fair then h.lane end, h.rank, h.seq)
-    into v_heads
-    from (
-      select w.seq, w.rank, lane.n as lane, row_number() over (partition by lane.n order by w.rank, w.seq) as place
-        from unnest(p_lanes) with ordinality as lane(tenant, n)
-       cross join lateral (
-         select z.seq, z.rank from carrick.work z
-          where z.channel = p_channel and z.tenant_id = lane.tenant
-            and z.rank <= p_horizon and z.due <= p_now and not z.special
-            and (z.principal is null or z.principal <> all (p_held_principals))
-            and (z.group_key is null
-                 or (not exists (select from carrick.work e where e.channel = p_channel and e.tenant_id = lane.tenant
-                                    and e.group_key = z.group_key and e.seq < z.seq)
-                     and not exists (select from carrick.hold h where h.channel = p_channel
-                                        and h.tenant_id = lane.tenant and h.group_key = z.group_key)))
-          order by z.rank, z.seq
-          limit v_share
-          for update skip locked) w
-      ) h;
+  v_heads := carrick._heads(p_channel, p_fair, p_lanes, p_now, p_horizon, p_held_principals, v_share, p_rows);
   if v_heads is null then
     picked := '{}';
     return;
