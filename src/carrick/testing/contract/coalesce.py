@@ -141,6 +141,17 @@ class CoalesceContract:
         members.append(put(coalesce, group_key="g"))
         assert ids(claim(coalesce)) == members
 
+    def test_a_retry_holds_its_group_also_when_the_worker_died_with_the_rest_of_it(
+        self, coalesce: Store, clock: Clock
+    ) -> None:
+        first, second = put_run(coalesce, 2, group_key="g")
+        batch = claim(coalesce, lease_seconds=10)
+        coalesce.finish(batch.token, {second: Outcome.retry(after=100)})
+        clock.shift(11)
+        assert not claim(coalesce)
+        clock.shift(100)
+        assert ids(claim(coalesce)) == [first, second]
+
     def test_a_released_unsure_group_stays_frozen(self, coalesce: Store, clock: Clock) -> None:
         unsure = put_run(coalesce, 2, group_key="g")
         batch = claim(coalesce)

@@ -22,6 +22,15 @@ class OrderedContract:
         declare(store, mode=Mode.ORDERED)
         return store
 
+    def test_a_long_queue_behind_a_waiting_head_hides_no_other_group(self, store: Store) -> None:
+        declare(store, mode=Mode.ORDERED)
+        head = put(store, group_key="busy")
+        store.finish(claim(store).token, {head: Outcome.retry(after=1000)})
+        put_run(store, 60, group_key="busy")
+        others = [put(store, group_key="other"), put(store)]
+        assert ids(claim(store, max_rows=2)) == others
+        assert not claim(store, max_rows=2)
+
     def test_a_group_that_is_claimed_is_not_claimed_again(self, ordered: Store) -> None:
         put_run(ordered, 3, group_key="g")
         first = claim(ordered, max_rows=1)

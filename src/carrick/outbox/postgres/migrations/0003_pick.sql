@@ -208,7 +208,8 @@ begin
     return;
   end if;
   v_heads := v_heads[1:p_rows];
-  v_run := least(p_rows, 4 * ceil(p_rows::numeric / cardinality(v_heads)))::int;
+  v_run := case when cardinality(v_heads) >= p_rows then 1
+                else least(p_rows, 2 * ceil(p_rows::numeric / cardinality(v_heads)))::int end;
   -- followers, until the first that may not go yet; then the first entry of every run, the second of every run, ...
   select array_agg(x.seq order by x.place, x.head) filter (where x.n <= p_rows and (x.upto <= p_bytes or x.n = 1)),
          bool_or(x.upto > p_bytes)
