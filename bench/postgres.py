@@ -209,8 +209,8 @@ def retain(url: str, count: int) -> None:
             connection.execute(
                 """
                 with r as (
-                  insert into carrick.record (channel, event_type, payload)
-                  select 'bench', 'bench.event', %s::json from generate_series(%s::int, %s::int) returning seq, id)
+                  insert into carrick.record (channel, event_type, payload, payload_size_bytes)
+                  select 'bench', 'bench.event', %s::json, 200 from generate_series(%s::int, %s::int) returning seq, id)
                 insert into carrick.ended (seq, id, channel, state, ended_at, attempt_count)
                 select seq, id, 'bench', 'delivered', now(), 1 from r
                 """,

@@ -44,7 +44,7 @@ def test_what_copy_would_read_as_structure_is_escaped() -> None:
 
 def test_columns_that_every_entry_leaves_at_its_default_are_not_sent() -> None:
     record, work = copies(entry(), entry())
-    assert record.columns == ("id", "seq", "channel", "event_type", "payload", "created_at")
+    assert record.columns == ("id", "seq", "channel", "event_type", "payload", "payload_size_bytes", "created_at")
     assert "max_wait_at" not in work.columns
 
 

@@ -59,11 +59,22 @@ SUPPORTED = (
 
 def adapter_for(connection: Any) -> Adapter:
     """The adapter for the caller's connection or session. Raises UnsupportedConnection, naming its type."""
-    names = [(cls.__module__.partition(".")[0], cls.__qualname__) for cls in type(connection).__mro__]
+    kind = type(connection)
+    if kind not in _FOUND:
+        _FOUND[kind] = _adapter_class(kind)
+    adapter: Adapter = _FOUND[kind](connection)
+    return adapter
+
+
+_FOUND: dict[type, Any] = {}
+"""Adapters of types that have been seen."""
+
+
+def _adapter_class(kind: type) -> Any:
+    names = [(cls.__module__.partition(".")[0], cls.__qualname__) for cls in kind.__mro__]
     for name in names:
         if name in ADAPTERS:
             module, adapter = ADAPTERS[name]
-            return getattr(import_module(f"{__name__}.{module}"), adapter)(connection)  # type: ignore[no-any-return]
+            return getattr(import_module(f"{__name__}.{module}"), adapter)
     hint = next((f" ({HINTS[name]})" for name in names if name in HINTS), "")
-    cls = type(connection)
-    raise UnsupportedConnection("connection", f"is a {cls.__module__}.{cls.__qualname__}{hint}", SUPPORTED)
+    raise UnsupportedConnection("connection", f"is a {kind.__module__}.{kind.__qualname__}{hint}", SUPPORTED)

@@ -67,7 +67,7 @@ def perform(cursor: psycopg.Cursor[tuple[Any, ...]], step: Step) -> list[Row]:
         return []
     with cursor.connection.pipeline() if in_pipeline(cursor.connection) else nullcontext():
         cursor.execute(step.sql.encode(), step.params)  # leaving the inner pipeline waits for the answer
-    return [] if cursor.description is None else [*cursor.fetchall()]
+    return [] if cursor.rownumber is None else [*cursor.fetchall()]
 
 
 async def _perform_async(cursor: psycopg.AsyncCursor[tuple[Any, ...]], step: Step) -> list[Row]:
@@ -77,7 +77,7 @@ async def _perform_async(cursor: psycopg.AsyncCursor[tuple[Any, ...]], step: Ste
         return []
     async with cursor.connection.pipeline() if in_pipeline(cursor.connection) else nullcontext():
         await cursor.execute(step.sql.encode(), step.params)  # leaving the inner pipeline waits for the answer
-    return [] if cursor.description is None else [*await cursor.fetchall()]
+    return [] if cursor.rownumber is None else [*await cursor.fetchall()]
 
 
 def _copy_sql(step: Copy) -> Composed:

@@ -44,7 +44,10 @@ def _named(steps: Steps[T]) -> Steps[T]:
 
 
 def _put(entry: NewEntry) -> Steps[Put]:
-    rows = yield Statement(query(PACKAGE, "put"), {field: column[0] for field, column in _columns([entry]).items()})
+    params = msgspec.structs.asdict(entry)
+    params["payload"] = entry.payload.decode()
+    params["headers"] = entry.headers and entry.headers.decode()
+    rows = yield Statement(query(PACKAGE, "put"), params)
     entry_id, created, state, problem = rows[0]
     if problem is not None:
         yield from _raise_problem(problem, entry)

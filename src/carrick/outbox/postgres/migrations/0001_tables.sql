@@ -61,7 +61,7 @@ insert into carrick.transition (outcome, next_state, spends_attempt, freezes) va
   ('rejected',  'dead',      true,  false),
   ('released',  'pending',   false, false);
 
--- No CHECK here: PostgreSQL reads each one anew for every statement, and a put is one statement. Lengths are in the types,
+-- No CHECK and nothing generated here: PostgreSQL reads each expression anew for every statement, and a put is one. Lengths are in the types,
 -- ranges in `_put`. Only puts write here and into `work`, both at once.
 create table carrick.record (
   id                 uuid primary key default carrick.uuid7(),
@@ -74,7 +74,7 @@ create table carrick.record (
   key                varchar(255) collate "C",
   payload            json not null,
   headers            jsonb,
-  payload_size_bytes int not null generated always as (octet_length(payload::text)) stored,
+  payload_size_bytes int not null,
   priority           int not null default 0,
   traceparent        varchar(255),
   occurred_at        timestamptz,

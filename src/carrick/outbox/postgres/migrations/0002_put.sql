@@ -215,17 +215,18 @@ begin
     end if;
   end if;
   if p_key is null then
-    insert into carrick.record as r (id, channel, tenant_id, principal, group_key, event_type, payload, headers, priority,
-                                     traceparent, occurred_at, created_at, delay_seconds, max_wait_seconds)
+    insert into carrick.record as r (id, channel, tenant_id, principal, group_key, event_type, payload,
+                                     payload_size_bytes, headers, priority, traceparent, occurred_at, created_at,
+                                     delay_seconds, max_wait_seconds)
     values (coalesce(p_id, carrick.uuid7()), p_channel, p_tenant_id, p_principal, p_group_key, p_event_type, p_payload,
-            p_headers, p_priority, p_traceparent, p_occurred_at, coalesce(p_created_at, v_now), p_delay_seconds,
+            v_size, p_headers, p_priority, p_traceparent, p_occurred_at, coalesce(p_created_at, v_now), p_delay_seconds,
             p_max_wait_seconds)
     returning r.id, r.seq into id, v_seq;
   else
-    insert into carrick.record as r (id, channel, tenant_id, principal, group_key, event_type, key, payload, headers,
-                                     priority, traceparent, occurred_at, created_at, delay_seconds, max_wait_seconds)
+    insert into carrick.record as r (id, channel, tenant_id, principal, group_key, event_type, key, payload,
+                                     payload_size_bytes, headers, priority, traceparent, occurred_at, created_at, delay_seconds, max_wait_seconds)
     values (coalesce(p_id, carrick.uuid7()), p_channel, p_tenant_id, p_principal, p_group_key, p_event_type, p_key,
-            p_payload, p_headers, p_priority, p_traceparent, p_occurred_at, coalesce(p_created_at, v_now),
+            p_payload, v_size, p_headers, p_priority, p_traceparent, p_occurred_at, coalesce(p_created_at, v_now),
             p_delay_seconds, p_max_wait_seconds)
     on conflict (channel, tenant_id, key) where key is not null do nothing
     returning r.id, r.seq into id, v_seq;

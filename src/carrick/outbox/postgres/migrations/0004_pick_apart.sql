@@ -17,7 +17,8 @@ begin
      and (c.mode <> 'coalesce' or w.group_key is null or p_frozen is not null
           or not exists (select from carrick.work e join carrick.trouble o on o.seq = e.seq
                           where e.channel = c.name and e.tenant_id = w.tenant_id and e.group_key = w.group_key
-                            and o.frozen_batch is not null))
+                            and (o.frozen_batch is not null or e.due > p_now)
+                            and (o.frozen_batch is not null or e.principal is null or e.principal <> all (p_held_principals))))
      and (c.mode <> 'ordered' or w.group_key is null
           or not exists (select from carrick.work e where e.channel = c.name and e.tenant_id = w.tenant_id
                             and e.group_key = w.group_key and e.seq < w.seq
