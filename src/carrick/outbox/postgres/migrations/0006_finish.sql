@@ -152,11 +152,12 @@ end $$;
 -- In coalesce channels every group is a unit of its own: entries just frozen together are frozen group by group.
 create function carrick._freeze_by_group(p_frozen uuid) returns void
   language sql as $$
-  update carrick.trouble t set frozen_batch = u.unit
-    from (select g.tenant_id, g.unit_key, gen_random_uuid() as unit
-            from (select distinct w.tenant_id, coalesce(w.group_key, w.id::text) as unit_key
-                    from carrick.trouble x join carrick.work w on w.seq = x.seq where x.frozen_batch = p_frozen) g) u,
-         carrick.work w
+  with unit as materialized ( -- materialized: one new id per group, not one per row, whatever the plan
+    select g.tenant_id, g.unit_key, gen_random_uuid() as frozen_batch
+      from (select distinct w.tenant_id, coalesce(w.group_key, w.id::text) as unit_key
+              from carrick.trouble x join carrick.work w on w.seq = x.seq where x.frozen_batch = p_frozen) g)
+  update carrick.trouble t set frozen_batch = u.frozen_batch
+    from unit u, carrick.work w
    where t.frozen_batch = p_frozen and w.seq = t.seq and w.tenant_id = u.tenant_id
      and coalesce(w.group_key, w.id::text) = u.unit_key
 $$;

@@ -1,5 +1,5 @@
 -- Suspects of a crash with the same cap, the oldest first. In ordered channels heads only (G5); in coalescing ones a group is
--- seen through its first due suspect, and waits while a part of it is frozen. No other lease holds the group (G4).
+-- seen through its first due suspect, and waits while a part of it is frozen or backs off. No other lease holds the group (G4).
 select 0, w.seq, w.size, w.rank, w.troubled
   from carrick_work as w join carrick_trouble as t on t.seq = w.seq
  where w.channel = :channel and w.special = 1 and w.batch_id is null and w.due <= :now and t.frozen_batch is null
@@ -22,5 +22,11 @@ select 0, w.seq, w.size, w.rank, w.troubled
                                or (e.seq < w.seq and e.due <= :now
                                    and (e.principal is null
                                         or e.principal not in (select value from json_each(:held_principals)))))))
+   and (:mode <> 'coalesce' or w.group_key is null
+        or not exists (select 1 from carrick_work as e
+                        where e.channel = :channel and e.tenant_id = w.tenant_id and e.group_key = w.group_key
+                          and e.troubled = 1 and e.due > :now
+                          and (e.principal is null
+                               or e.principal not in (select value from json_each(:held_principals)))))
  order by w.due, w.seq
  limit :most
