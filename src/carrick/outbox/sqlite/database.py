@@ -43,6 +43,16 @@ class Database:
                 self._undo(self._writer, error)
                 raise
 
+    def write_one(self, steps: Steps[T]) -> T:
+        """An operation whose one writing statement is its own transaction: durable when this returns."""
+        with self._writing:
+            try:
+                self._writer = connection = self._writer or self._open()
+                return run(connection, steps)
+            except BaseException as error:
+                self._undo(self._writer, error)
+                raise
+
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """One consistent view of the file; waits for no writer."""

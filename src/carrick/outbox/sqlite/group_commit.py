@@ -1,6 +1,7 @@
-"""One durable commit for all puts that wait for it: whoever finds nobody leading leads, the others are woken.
+"""One durable commit for all puts that wait for it.
 
-Nothing sleeps to collect more: while a commit is on its way to the disk, the next puts gather by themselves.
+Whoever finds nobody at work puts alone. Who comes meanwhile queues up, and the first of those leads: commits for all of
+them and wakes the others. Nothing sleeps to collect more: while one commit is on its way to the disk, the next gathers.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from collections import deque
 from carrick.entry import NewEntry, Put
 from carrick.errors import StoreError, StoreUnavailable
 from carrick.outbox.sqlite.database import Database, run
-from carrick.outbox.sqlite.putting import put_steps
+from carrick.outbox.sqlite.putting import put_many_steps, put_steps
+
+NO_PUT_CAN_BE_KEPT = (StoreError, sqlite3.OperationalError)
+"""What goes wrong with the disk, the file or the schema, not with one put."""
 
 
 class Waiting:
@@ -46,19 +50,20 @@ class Waiting:
 
 
 class GroupCommit:
-    """Puts of many threads into one database. At most one thread leads."""
+    """Puts of many threads into one database. At most one thread is at work there."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._queue: deque[Waiting] = deque()
-        self._led = False
+        self._busy = False
         self._mutex = threading.Lock()
 
     def put(self, entry: NewEntry) -> Put:
         """Put an entry; durable when this returns. Raises what is wrong with this put, or why its commit failed."""
-        waiting = Waiting(entry)
-        if not self._join(waiting):
-            self._follow(waiting)
+        waiting = self._queued(entry)
+        if waiting is None:
+            return self._put_alone(entry)
+        self._follow(waiting)
         if not waiting.done:
             self._lead()
         if waiting.error is not None:
@@ -66,13 +71,22 @@ class GroupCommit:
         assert waiting.answer is not None
         return waiting.answer
 
-    def _join(self, waiting: Waiting) -> bool:
-        """Queue up; whether to lead."""
+    def _queued(self, entry: NewEntry) -> Waiting | None:
+        """A place in the queue; none when nobody is at work."""
         with self._mutex:
+            if not self._busy:
+                self._busy = True
+                return None
+            waiting = Waiting(entry)
             self._queue.append(waiting)
-            leads = not self._led
-            self._led = True
-            return leads
+            return waiting
+
+    def _put_alone(self, entry: NewEntry) -> Put:
+        try:
+            return self._database.write_one(put_steps(entry))
+        finally:
+            with self._mutex:
+                self._hand_on()
 
     def _follow(self, waiting: Waiting) -> None:
         """Sleep until committed or asked to lead. A thread that is interrupted leaves no gap in the queue."""
@@ -105,21 +119,14 @@ class GroupCommit:
 
     def _hand_on(self) -> None:
         heir = self._queue[0] if self._queue else None
-        self._led = heir is not None
+        self._busy = heir is not None
         if heir is not None:
             heir.wake()
 
     def _commit(self, group: list[Waiting]) -> None:
-        """All waiting puts in one transaction; one that fails by itself has written nothing and fails alone."""
-        answers: list[tuple[Waiting, Put]] = []
+        """All waiting puts in one transaction."""
         with self._database.write() as connection:
-            for waiting in self._take_into(group):
-                try:
-                    answers.append((waiting, run(connection, put_steps(waiting.entry))))
-                except (StoreError, sqlite3.OperationalError):  # disk, file or schema: no put can be kept
-                    raise
-                except Exception as error:  # noqa: BLE001  raised by the thread whose put it is
-                    waiting.error = error
+            answers = _put_together(connection, self._take_into(group))
         for waiting, answer in answers:
             waiting.answer = answer
 
@@ -128,6 +135,32 @@ class GroupCommit:
             group += self._queue
             self._queue.clear()
         return group
+
+
+def _put_together(connection: sqlite3.Connection, group: list[Waiting]) -> list[tuple[Waiting, Put]]:
+    """All in one statement where nothing is wrong with any, which costs half; else one by one."""
+    if len(group) > 1 and all(waiting.entry.key is None for waiting in group):
+        try:
+            puts = run(connection, put_many_steps([waiting.entry for waiting in group]))
+            return list(zip(group, puts, strict=True))
+        except NO_PUT_CAN_BE_KEPT:
+            raise
+        except Exception:  # noqa: BLE001  comes again for the one whose fault it is
+            return _put_each(connection, group)
+    return _put_each(connection, group)
+
+
+def _put_each(connection: sqlite3.Connection, group: list[Waiting]) -> list[tuple[Waiting, Put]]:
+    """One that fails by itself has written nothing and fails alone."""
+    answers: list[tuple[Waiting, Put]] = []
+    for waiting in group:
+        try:
+            answers.append((waiting, run(connection, put_steps(waiting.entry))))
+        except NO_PUT_CAN_BE_KEPT:
+            raise
+        except Exception as error:  # noqa: BLE001  raised by the thread whose put it is
+            waiting.error = error
+    return answers
 
 
 def _twin(error: BaseException) -> Exception:

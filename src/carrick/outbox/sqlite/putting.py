@@ -94,10 +94,10 @@ def _put_many(entries: Sequence[NewEntry]) -> Steps[list[Put]]:
 def _created(row: Row) -> Steps[Put]:
     entry_id, seq, bounded = row
     if bounded:
-        waits = yield Statement(query(PACKAGE, "put_state"), {"seq": seq})
-        if not waits:
-            return Put(UUID(entry_id), True, State.DEAD)
-    return Put(UUID(entry_id), True, State.PENDING)
+        dead = yield Statement(query(PACKAGE, "put_state"), {"seq": seq})
+        if dead:
+            return Put(_uuid(entry_id), True, State.DEAD)
+    return Put(_uuid(entry_id), True, State.PENDING)
 
 
 def _known(entry: NewEntry, params: dict[str, Any]) -> Steps[Put | None]:
@@ -121,7 +121,7 @@ def _same_entry(entry: NewEntry, columns: Sequence[Any]) -> Put | None:
     same = (event_type, group_key, principal) == (entry.event_type, entry.group_key, entry.principal)
     if not same or not same_json(payload, entry.payload.decode()):
         raise KeyReused(entry.channel, entry.tenant_id, entry.key or "")
-    return Put(UUID(entry_id), False, State(state))
+    return Put(_uuid(entry_id), False, State(state))
 
 
 def _same_memory(entry: NewEntry, columns: Sequence[Any]) -> Put | None:
@@ -130,7 +130,7 @@ def _same_memory(entry: NewEntry, columns: Sequence[Any]) -> Put | None:
         return None
     if bytes(remembered) != content_hash(entry.event_type, entry.payload.decode(), entry.group_key, entry.principal):
         raise KeyReused(entry.channel, entry.tenant_id, entry.key or "")
-    return Put(UUID(entry_id), False, State(state))
+    return Put(_uuid(entry_id), False, State(state))
 
 
 def _before_bulk(entries: Sequence[NewEntry]) -> Steps[bool]:
@@ -219,6 +219,10 @@ def _params(entry: NewEntry) -> dict[str, Any]:
 
 def _bulk_row(entry: NewEntry) -> list[Any]:
     return list(_params(entry).values())[:-1]
+
+
+def _uuid(text: str) -> UUID:
+    return msgspec.convert(text, UUID)  # ten times as fast as UUID(text)
 
 
 def _json(value: Any) -> str:

@@ -61,7 +61,9 @@ def prune(connection: sqlite3.Connection, name: str, max_rows: int) -> int:
     chosen = as_json(seqs)
     if channel.remember_keys_days > 0:
         _remember(connection, channel, chosen, now)
+    rows(connection, "prune_emptied")
     rows(connection, "prune", seqs=chosen)
+    rows(connection, "prune_newest", seqs=chosen)
     rows(connection, "prune_endings", seqs=chosen)
     return len(seqs)
 

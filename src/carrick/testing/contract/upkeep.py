@@ -155,6 +155,18 @@ class PruneContract:
         assert states(store, waiting[2:]) == [State.DELIVERED] * 3
         assert [store.prune("things", max_rows=2) for _ in range(3)] == [2, 1, 0]
 
+    def test_a_sequence_number_is_not_used_again_when_all_were_pruned(self, store: Store, clock: Clock) -> None:
+        declare(store, retention_days=0)
+        numbers: list[int] = []
+        for _ in range(3):
+            put_run(store, 2)
+            batch = claim(store)
+            numbers += [entry.seq for entry in batch]
+            store.finish_all(batch.token)
+            clock.shift(1)
+            assert store.prune("things") == 2
+        assert numbers == sorted(set(numbers))
+
     def test_prune_leaves_other_channels_alone(self, store: Store, clock: Clock) -> None:
         declare(store, retention_days=0)
         declare(store, "others", retention_days=0)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -18,7 +19,10 @@ from carrick.outbox.channel import Channel
 from carrick.outbox.sqlite.database import Database
 from carrick.outbox.sqlite.group_commit import GroupCommit
 from carrick.outbox.sqlite.store import SqliteStore
+from carrick.outbox.statement import Steps
 from carrick.testing.samples import claim, ids, sample
+
+T = TypeVar("T")
 
 THREADS = 8
 PATIENCE_SECONDS = 20.0
@@ -32,20 +36,17 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-@contextmanager
-def barrier(store: SqliteStore, path: Path, count: int) -> Iterator[None]:
-    """Holds the file, and so whoever leads, until so many puts wait together."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
-        holder.execute("begin immediate")
-        yield
-        until(lambda: len(store._puts._queue) == count)
-        holder.execute("rollback")
-
-
 def puts_together(store: SqliteStore, path: Path, entries: list[NewEntry]) -> list[Future[Put]]:
-    """Each entry put by a thread of its own, all of them waiting before the first is written."""
-    with ThreadPoolExecutor(len(entries)) as threads, barrier(store, path, len(entries)):
-        return [threads.submit(store.put, entry) for entry in entries]
+    """Each entry put by a thread of its own, all of them waiting while the file is held against one put before them."""
+    file = sqlite3.connect(path, isolation_level=None)
+    with ThreadPoolExecutor(len(entries) + 1) as threads, closing(file) as holder:
+        holder.execute("begin immediate")
+        threads.submit(store.put, sample("before"))
+        until(lambda: store._puts._busy)
+        answers = [threads.submit(store.put, entry) for entry in entries]
+        until(lambda: len(store._puts._queue) == len(entries))
+        holder.execute("rollback")
+        return answers
 
 
 @pytest.fixture
@@ -93,30 +94,60 @@ def test_a_commit_that_fails_fails_every_put_in_it_and_the_store_goes_on(store: 
     assert store.put(sample()).created
 
 
-def test_an_interrupted_leader_leaves_nobody_waiting(path: Path) -> None:
-    interrupted = threading.Event()
+def test_a_put_alone_is_one_statement_that_commits_by_itself(store: SqliteStore, statements: list[str]) -> None:
+    assert store.put(sample()).created
+    assert not {"begin immediate", "commit"} & set(statements)
+    assert len(claim(store)) == 1
 
+
+def test_an_interrupted_put_lets_the_next_one_work(path: Path) -> None:
     class Interrupted(Database):
-        @contextmanager
-        def write(self) -> Iterator[sqlite3.Connection]:
-            if not interrupted.is_set():
-                until(lambda: len(puts._queue) == 2)
-                interrupted.set()
-                raise KeyboardInterrupt
-            with super().write() as connection:
-                yield connection
+        def write_one(self, steps: Steps[T]) -> T:
+            del steps
+            until(lambda: len(puts._queue) == 1)
+            raise KeyboardInterrupt
 
     store = SqliteStore(path)
     store.declare(Channel(name="things"))
     puts = GroupCommit(Interrupted(path))
     with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(puts.put, sample())
+        until(lambda: puts._busy)
+        second = threads.submit(puts.put, sample())
+    assert isinstance(first.exception(), KeyboardInterrupt)
+    assert second.result().created
+    assert len(claim(store)) == 1
+
+
+def test_an_interrupted_leader_leaves_nobody_waiting(path: Path) -> None:
+    interrupted = threading.Event()
+
+    class Interrupted(Database):
+        def write_one(self, steps: Steps[T]) -> T:
+            if not interrupted.is_set():
+                until(lambda: len(puts._queue) == 2)
+            return super().write_one(steps)
+
+        @contextmanager
+        def write(self) -> Iterator[sqlite3.Connection]:
+            interrupted.set()
+            raise KeyboardInterrupt
+            yield
+
+    store = SqliteStore(path)
+    store.declare(Channel(name="things"))
+    puts = GroupCommit(Interrupted(path))
+    with ThreadPoolExecutor(3) as threads:
+        alone = threads.submit(puts.put, sample())
+        until(lambda: puts._busy)
         leader = threads.submit(puts.put, sample())
         until(lambda: len(puts._queue) == 1)
         follower = threads.submit(puts.put, sample())
+    assert alone.result().created
     assert isinstance(leader.exception(), KeyboardInterrupt)
     assert isinstance(follower.exception(), StoreUnavailable)
     assert puts.put(sample()).created
-    assert len(claim(store)) == 1
+    assert len(claim(store)) == 2
 
 
 def test_many_threads_lose_nothing(store: SqliteStore) -> None:

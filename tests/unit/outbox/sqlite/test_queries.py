@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from carrick.outbox.channel import Channel
 from carrick.outbox.sqlite.database import PACKAGE
 from carrick.outbox.sqlite.store import SqliteStore
 from carrick.testing.samples import claim, put
@@ -65,6 +66,16 @@ def test_the_view_of_entries_has_the_columns_that_are_promised(store: SqliteStor
     assert row["state"] == "claimed"
     for time in ("created_at", "next_attempt_at", "claimed_at", "lease_expires_at"):
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", row[time])
+
+
+def test_nothing_of_a_pruned_entry_stays_in_the_file(path: Path, store: SqliteStore) -> None:
+    store.declare(Channel(name="things", retention_days=0))
+    put(store, payload=b'"private"', key="private", group_key="private", tenant_id="private")
+    store.finish_all(claim(store).token)
+    assert store.prune("things") == 1
+    with closing(sqlite3.connect(path)) as connection:
+        assert "private" not in "".join(connection.iterdump())
+        assert connection.execute("select count(*) from carrick_entry").fetchone() == (0,)
 
 
 def test_a_time_before_1970_is_shown_as_it_is(path: Path, store: SqliteStore) -> None:

@@ -52,9 +52,11 @@ insert into carrick_transition (outcome, next_state, spends_attempt, freezes) va
   ('rejected',  'dead',      1, 0),
   ('released',  'pending',   0, 0);
 
--- id: a UUIDv7 when not given. created_at: 0 means now, and is filled in by the trigger of 0002.
+-- id: a UUIDv7 when not given. created_at: 0 means now, and is filled in by the trigger of 0002. seq: SQLite gives one more
+-- than the highest there is, and the row of the highest is never removed, so no number is used twice (prune_newest.sql);
+-- AUTOINCREMENT would promise the same for one page more to write at every put.
 create table carrick_record (
-  seq                integer primary key autoincrement,
+  seq                integer primary key,
   id                 text not null unique default (
                        printf('%08x-%04x-7%03x-%04x-%012x',
                               cast((julianday('now') - 2440587.5) * 86400000.0 as integer) >> 16,

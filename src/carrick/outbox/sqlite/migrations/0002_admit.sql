@@ -1,17 +1,6 @@
 -- What happens by itself: a row of carrick_record becomes a waiting entry, whoever inserted it; a bounded channel has its
 -- bytes counted. So a producer in any language needs one INSERT, and a put of the library is the same INSERT.
 
-create trigger carrick_refuse after insert on carrick_record
-  when not exists (select 1 from carrick_channel as c
-                    where c.name = new.channel and new.payload_size_bytes <= c.max_payload_bytes)
-begin
-  select case
-           when c.name is null then raise(abort, 'carrick: unknown channel; carrick_channel lists those declared')
-           else raise(abort, 'carrick: payload is larger than max_payload_bytes of its channel')
-         end
-    from (select 1) as one left join carrick_channel as c on c.name = new.channel;
-end;
-
 create trigger carrick_date after insert on carrick_record when new.created_at = 0
 begin
   update carrick_record set created_at = (select now from carrick_clock) where seq = new.seq;
@@ -21,6 +10,12 @@ end;
 create trigger carrick_admit after insert on carrick_record
   when not exists (select 1 from carrick_backlog as b where b.channel = new.channel)
 begin
+  select case
+           when c.name is null then raise(abort, 'carrick: unknown channel; carrick_channel lists those declared')
+           else raise(abort, 'carrick: payload is larger than max_payload_bytes of its channel')
+         end
+    from (select 1) as one left join carrick_channel as c on c.name = new.channel
+   where c.name is null or new.payload_size_bytes > c.max_payload_bytes;
   insert into carrick_work (seq, id, channel, tenant_id, principal, group_key, size, priority, due, rank, max_wait_at,
                             delayed)
   select new.seq, new.id, new.channel, new.tenant_id, new.principal, new.group_key, new.payload_size_bytes, new.priority,
@@ -38,6 +33,9 @@ end;
 create trigger carrick_admit_bounded after insert on carrick_record
   when exists (select 1 from carrick_backlog as b where b.channel = new.channel)
 begin
+  select raise(abort, 'carrick: payload is larger than max_payload_bytes of its channel')
+    from carrick_channel as c
+   where c.name = new.channel and new.payload_size_bytes > c.max_payload_bytes;
   select raise(abort, 'carrick: channel is full, its waiting entries reach max_backlog_bytes')
     from carrick_channel as c join carrick_backlog as b on b.channel = c.name
    where c.name = new.channel and b.bytes + new.payload_size_bytes > c.max_backlog_bytes

@@ -1,2 +1,2 @@
--- What became of an entry just put into a bounded channel: no row when it was dead at once.
-select 1 from carrick_work where seq = :seq
+-- What became of an entry just put into a bounded channel: a row when it was dead at once.
+select 1 from carrick_ended where seq = :seq and state = 'dead'
