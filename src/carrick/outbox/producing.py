@@ -22,6 +22,7 @@ PRIORITIES = range(-1000, 1001)
 DEEPEST = 100
 """Levels of nesting in a payload that every database can read back."""
 
+BYTES = (bytes, bytearray, memoryview)
 JSON_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
 BRACKETS = re.compile(rb"[\[\]{}]")
 
@@ -66,7 +67,7 @@ def new_entry(
 
 def encode_payload(payload: Any) -> bytes:
     """The JSON text of a payload. `bytes` are taken as they are when they hold JSON. Raises InvalidPayload."""
-    if isinstance(payload, bytes | bytearray | memoryview):
+    if isinstance(payload, BYTES):
         text = bytes(payload)
         _check_json(text)
         return text

@@ -6,7 +6,7 @@ style translate them in one place (`adapters/placeholders.py`).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeVar
@@ -24,14 +24,14 @@ class Statement(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """Rows for PostgreSQL's COPY ... FROM STDIN, in its text format; its answer is an empty list.
+    """Rows for PostgreSQL's COPY ... FROM STDIN, in its text format, piece by piece; its answer is an empty list.
 
     Only drivers that can COPY get one.
     """
 
     table: str
     columns: tuple[str, ...]
-    text: bytes
+    texts: Iterable[bytes]
 
 
 Steps = Generator["Statement | Copy", list[Row], T]

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from carrick.entry import NewEntry, State
-from carrick.outbox.postgres.bulk import Puts, copy_steps, new_ids
+from carrick.outbox.postgres.bulk import CHUNK_ROWS, Puts, copy_steps, new_ids
 from carrick.outbox.statement import Copy
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -21,6 +21,10 @@ def copies(*entries: NewEntry) -> list[Copy]:
     assert isinstance(first, Copy)
     assert isinstance(second, Copy)
     return [first, second]
+
+
+def text_of(copy: Copy) -> str:
+    return b"".join(copy.texts).decode()
 
 
 def entry(**fields: object) -> NewEntry:
@@ -37,7 +41,7 @@ def test_ids_are_uuids_of_version_7_and_of_that_moment() -> None:
 
 def test_what_copy_would_read_as_structure_is_escaped() -> None:
     record, _ = copies(entry(payload=b'{"a":\t"\\n"\n}\r', tenant_id="t\\N"))
-    fields = dict(zip(record.columns, record.text.decode().rstrip("\n").split("\t"), strict=True))
+    fields = dict(zip(record.columns, text_of(record).rstrip("\n").split("\t"), strict=True))
     assert fields["payload"] == r'{"a":\t"\\n"\n}\r'
     assert fields["tenant_id"] == r"t\\N"
 
@@ -48,10 +52,20 @@ def test_columns_that_every_entry_leaves_at_its_default_are_not_sent() -> None:
     assert "max_wait_at" not in work.columns
 
 
+def test_many_rows_come_in_pieces_and_none_is_missing() -> None:
+    record, work = copies(*[entry(payload=str(n).encode()) for n in range(2 * CHUNK_ROWS + 1)])
+    at = record.columns.index("payload")
+    texts = list(record.texts)
+    rows = [row for text in texts for row in text.decode().splitlines()]
+    assert len(texts) == 3
+    assert [row.split("\t")[at] for row in rows] == [str(n) for n in range(2 * CHUNK_ROWS + 1)]
+    assert len(text_of(work).splitlines()) == 2 * CHUNK_ROWS + 1
+
+
 def test_one_entry_with_a_field_sends_the_column_for_all() -> None:
     record, work = copies(entry(), entry(group_key="g"))
     at = work.columns.index("group_key")
-    assert [row.split("\t")[at] for row in work.text.decode().splitlines()] == [r"\N", "g"]
+    assert [row.split("\t")[at] for row in text_of(work).splitlines()] == [r"\N", "g"]
     assert "group_key" in record.columns
 
 
@@ -68,7 +82,7 @@ def test_due_and_rank_follow_the_clock_the_delay_and_the_priority(
     fields: dict[str, object], due: str, rank: str
 ) -> None:
     _, work = copies(entry(**fields))
-    row = dict(zip(work.columns, work.text.decode().rstrip("\n").split("\t"), strict=True))
+    row = dict(zip(work.columns, text_of(work).rstrip("\n").split("\t"), strict=True))
     assert (row["due"], row["rank"]) == (due, rank)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any, Final, Literal, TypeVar
 
 import asyncpg  # type: ignore[import-untyped]
@@ -44,10 +44,11 @@ class AsyncpgAdapter:
     async def _copy(self, step: Copy) -> None:
         schema, _, table = step.table.rpartition(".")
         await self._connection.copy_to_table(
-            table, source=_whole(step.text), columns=step.columns, schema_name=schema or None, format="text"
+            table, source=_each(step.texts), columns=step.columns, schema_name=schema or None, format="text"
         )
 
 
-async def _whole(text: bytes) -> AsyncIterator[bytes]:
+async def _each(texts: Iterable[bytes]) -> AsyncIterator[bytes]:
     """What asyncpg takes as a source: a path, a file, or an asynchronous iterator."""
-    yield text
+    for text in texts:
+        yield text

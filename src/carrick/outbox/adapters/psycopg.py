@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from typing import Any, Final, Literal, TypeVar
+from functools import cache
+from typing import Any, Final, Literal, TypeVar, cast
 
 import psycopg
 from psycopg.pq import PipelineStatus
@@ -63,26 +63,40 @@ def perform(cursor: psycopg.Cursor[tuple[Any, ...]], step: Step) -> list[Row]:
     """One step on a cursor; its rows."""
     if isinstance(step, Copy):
         with cursor.copy(_copy_sql(step)) as copy:
-            copy.write(step.text)
+            for text in step.texts:
+                copy.write(text)
         return []
-    with cursor.connection.pipeline() if in_pipeline(cursor.connection) else nullcontext():
-        cursor.execute(step.sql.encode(), step.params)  # leaving the inner pipeline waits for the answer
-    return [] if cursor.rownumber is None else [*cursor.fetchall()]
+    if in_pipeline(cursor.connection):
+        with cursor.connection.pipeline():  # leaving the inner pipeline waits for the answer
+            cursor.execute(_encoded(step.sql), step.params)
+    else:
+        cursor.execute(_encoded(step.sql), step.params)
+    return [] if cursor.rownumber is None else cast(list[Row], cursor.fetchall())
 
 
 async def _perform_async(cursor: psycopg.AsyncCursor[tuple[Any, ...]], step: Step) -> list[Row]:
     if isinstance(step, Copy):
         async with cursor.copy(_copy_sql(step)) as copy:
-            await copy.write(step.text)
+            for text in step.texts:
+                await copy.write(text)
         return []
-    async with cursor.connection.pipeline() if in_pipeline(cursor.connection) else nullcontext():
-        await cursor.execute(step.sql.encode(), step.params)  # leaving the inner pipeline waits for the answer
-    return [] if cursor.rownumber is None else [*await cursor.fetchall()]
+    if in_pipeline(cursor.connection):
+        async with cursor.connection.pipeline():  # leaving the inner pipeline waits for the answer
+            await cursor.execute(_encoded(step.sql), step.params)
+    else:
+        await cursor.execute(_encoded(step.sql), step.params)
+    return [] if cursor.rownumber is None else cast(list[Row], await cursor.fetchall())
 
 
 def _copy_sql(step: Copy) -> Composed:
     columns = SQL(", ").join(map(Identifier, step.columns))
     return SQL("copy {} ({}) from stdin").format(Identifier(*step.table.split(".")), columns)
+
+
+@cache
+def _encoded(sql: str) -> bytes:
+    """Always the same object for the same text: psycopg looks statements up by their hash, which bytes keep."""
+    return sql.encode()
 
 
 def in_pipeline(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:

@@ -3,48 +3,126 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, overload
+from operator import attrgetter
+from typing import Any, NamedTuple, overload
 from uuid import UUID
 
 from carrick.entry import NewEntry, Put, State
 from carrick.outbox.statement import Copy, Steps
 
 NULL = r"\N"
-RECORD = (
-    "id",
-    "seq",
-    "channel",
-    "tenant_id",
-    "principal",
-    "group_key",
-    "event_type",
-    "payload",
-    "payload_size_bytes",
-    "headers",
-    "priority",
-    "traceparent",
-    "occurred_at",
-    "created_at",
-    "delay_seconds",
-    "max_wait_seconds",
-)
-WORK = (
-    "seq",
-    "id",
-    "channel",
-    "tenant_id",
-    "principal",
-    "group_key",
-    "size",
-    "priority",
-    "due",
-    "rank",
-    "max_wait_at",
-    "delayed",
-)
 TEN_MINUTES = timedelta(minutes=10)
+NOTHING_GIVEN = NewEntry(channel="", event_type="", payload=b"")
+CHUNK_ROWS = 250
+"""Rows sent at once: the server reads them while the next are made."""
+
+
+class Chunk(NamedTuple):
+    """Some of the entries of a bulk put, with what the database gave for them."""
+
+    entries: Sequence[NewEntry]
+    ids: Sequence[str]
+    seqs: Sequence[str]
+    now: datetime
+    plain: bool
+    """Whether no entry at all has a delay or a priority: then all are due now."""
+
+
+Column = Callable[[Chunk], Sequence[str]]
+
+
+def _all(field: str, text: Callable[[Any], str] = str) -> Column:
+    """The field of each entry as text."""
+    value = attrgetter(field)
+    return lambda chunk: [text(value(entry)) for entry in chunk.entries]
+
+
+def _some(field: str, text: Callable[[Any], str] = str) -> Column:
+    """The same, where an entry may have none."""
+    value = attrgetter(field)
+
+    def column(chunk: Chunk) -> list[str]:
+        return [NULL if given is None else text(given) for given in map(value, chunk.entries)]
+
+    return column
+
+
+def _escaped(text: str) -> str:
+    """Text as COPY's text format wants it."""
+    return text.replace("\\", r"\\").replace("\t", r"\t").replace("\n", r"\n").replace("\r", r"\r")
+
+
+def _json(text: bytes) -> str:
+    return _escaped(text.decode())
+
+
+def _size(chunk: Chunk) -> list[str]:
+    return [str(len(entry.payload)) for entry in chunk.entries]
+
+
+def _due(chunk: Chunk) -> list[str]:
+    if chunk.plain:
+        return [chunk.now.isoformat()] * len(chunk.entries)
+    return [due_at(entry, chunk.now).isoformat() for entry in chunk.entries]
+
+
+def _rank(chunk: Chunk) -> list[str]:
+    if chunk.plain:
+        return _due(chunk)
+    return [(due_at(entry, chunk.now) - entry.priority * TEN_MINUTES).isoformat() for entry in chunk.entries]
+
+
+def _max_wait_at(chunk: Chunk) -> list[str]:
+    column = _some("max_wait_seconds", lambda seconds: (chunk.now + timedelta(seconds=seconds)).isoformat())
+    return list(column(chunk))
+
+
+def due_at(entry: NewEntry, now: datetime) -> datetime:
+    """When the entry is due: max_wait cuts a longer delay short."""
+    waits = [seconds for seconds in (entry.delay_seconds, entry.max_wait_seconds) if seconds is not None]
+    return now + timedelta(seconds=min(waits, default=0.0))
+
+
+RECORD: dict[str, Column] = {
+    "id": lambda chunk: chunk.ids,
+    "seq": lambda chunk: chunk.seqs,
+    "channel": _all("channel"),
+    "event_type": _all("event_type", _escaped),
+    "payload": _all("payload", _json),
+    "payload_size_bytes": _size,
+    "created_at": lambda chunk: [chunk.now.isoformat()] * len(chunk.entries),
+}
+RECORD_GIVEN: dict[str, tuple[str, Column]] = {
+    "tenant_id": ("tenant_id", _all("tenant_id", _escaped)),
+    "principal": ("principal", _some("principal", _escaped)),
+    "group_key": ("group_key", _some("group_key", _escaped)),
+    "headers": ("headers", _some("headers", _json)),
+    "priority": ("priority", _all("priority")),
+    "traceparent": ("traceparent", _some("traceparent", _escaped)),
+    "occurred_at": ("occurred_at", _some("occurred_at", datetime.isoformat)),
+    "delay_seconds": ("delay_seconds", _some("delay_seconds")),
+    "max_wait_seconds": ("max_wait_seconds", _some("max_wait_seconds")),
+}
+"""Columns that are left to their default when no entry has the field: name -> (field, column)."""
+
+WORK: dict[str, Column] = {
+    "seq": lambda chunk: chunk.seqs,
+    "id": lambda chunk: chunk.ids,
+    "channel": _all("channel"),
+    "tenant_id": _all("tenant_id", _escaped),
+    "size": _size,
+    "priority": _all("priority"),
+    "due": _due,
+    "rank": _rank,
+}
+WORK_GIVEN: dict[str, tuple[str, Column]] = {
+    "principal": RECORD_GIVEN["principal"],
+    "group_key": RECORD_GIVEN["group_key"],
+    "max_wait_at": ("max_wait_seconds", _max_wait_at),
+    "delayed": ("delay_seconds", lambda chunk: ["f" if e.delay_seconds is None else "t" for e in chunk.entries]),
+}
 
 
 class Puts(Sequence[Put]):
@@ -73,11 +151,32 @@ class Puts(Sequence[Put]):
 
 def copy_steps(entries: Sequence[NewEntry], now: datetime, seqs: Sequence[int]) -> Steps[Sequence[Put]]:
     """Put entries that need no look at others: no keys, no bounded channel. `now` and `seqs` are the database's."""
+    given = {field for field, _ in RECORD_GIVEN.values() if not _is_default(entries, field)}
     ids = new_ids(now, len(entries))
-    numbers = [str(seq) for seq in seqs]
-    yield _copy("carrick.record", RECORD, _record_columns(entries, now, ids, numbers))
-    yield _copy("carrick.work", WORK, _work_columns(entries, now, ids, numbers))
+    whole = Chunk(entries, ids, [str(seq) for seq in seqs], now, given.isdisjoint({"delay_seconds", "priority"}))
+    yield _copy("carrick.record", RECORD | _chosen(RECORD_GIVEN, given), whole)
+    yield _copy("carrick.work", WORK | _chosen(WORK_GIVEN, given), whole)
     return Puts(ids)
+
+
+def _is_default(entries: Sequence[NewEntry], field: str) -> bool:
+    return set(map(attrgetter(field), entries)) == {getattr(NOTHING_GIVEN, field)}
+
+
+def _chosen(columns: Mapping[str, tuple[str, Column]], given: set[str]) -> dict[str, Column]:
+    return {name: column for name, (field, column) in columns.items() if field in given}
+
+
+def _copy(table: str, columns: Mapping[str, Column], whole: Chunk) -> Copy:
+    return Copy(table, tuple(columns), _texts(list(columns.values()), whole))
+
+
+def _texts(columns: Sequence[Column], whole: Chunk) -> Iterator[bytes]:
+    for start in range(0, len(whole.entries), CHUNK_ROWS):
+        part = slice(start, start + CHUNK_ROWS)
+        chunk = whole._replace(entries=whole.entries[part], ids=whole.ids[part], seqs=whole.seqs[part])
+        rows = map("\t".join, zip(*(column(chunk) for column in columns), strict=True))
+        yield ("\n".join(rows) + "\n").encode()
 
 
 def new_ids(now: datetime, count: int) -> list[str]:
@@ -89,88 +188,3 @@ def new_ids(now: datetime, count: int) -> list[str]:
         stamp + noise[at : at + 3] + variants[int(noise[at + 3], 16) & 3] + noise[at + 4 : at + 19]
         for at in range(0, 20 * count, 20)
     ]
-
-
-def _record_columns(
-    entries: Sequence[NewEntry], now: datetime, ids: list[str], seqs: list[str]
-) -> list[list[str] | None]:
-    """Column by column in the order of RECORD; None where every entry has the column's default."""
-    return [
-        ids,
-        seqs,
-        [entry.channel for entry in entries],
-        *_names(entries),
-        [_escaped(entry.event_type) for entry in entries],
-        [_escaped(entry.payload.decode()) for entry in entries],
-        [str(len(entry.payload)) for entry in entries],
-        _given(entries, "headers", lambda headers: _escaped(headers.decode())),
-        _priorities(entries),
-        _given(entries, "traceparent", _escaped),
-        _given(entries, "occurred_at", datetime.isoformat),
-        [now.isoformat()] * len(entries),
-        _given(entries, "delay_seconds", str),
-        _given(entries, "max_wait_seconds", str),
-    ]
-
-
-def _work_columns(
-    entries: Sequence[NewEntry], now: datetime, ids: list[str], seqs: list[str]
-) -> list[list[str] | None]:
-    """Column by column in the order of WORK."""
-    usual = now.isoformat()
-    plain = all(entry.delay_seconds is None and entry.priority == 0 for entry in entries)
-    dues = [now] * len(entries) if plain else [_due(entry, now) for entry in entries]
-    ranks = (
-        [due - entry.priority * TEN_MINUTES for entry, due in zip(entries, dues, strict=True)] if not plain else dues
-    )
-    return [
-        seqs,
-        ids,
-        [entry.channel for entry in entries],
-        *(
-            column or ([""] * len(entries) if name == "tenant_id" else None)
-            for name, column in zip(NAMES, _names(entries), strict=True)
-        ),
-        [str(len(entry.payload)) for entry in entries],
-        _priorities(entries) or ["0"] * len(entries),
-        [usual] * len(entries) if plain else [due.isoformat() for due in dues],
-        [usual] * len(entries) if plain else [rank.isoformat() for rank in ranks],
-        _given(entries, "max_wait_seconds", lambda seconds: (now + timedelta(seconds=seconds)).isoformat()),
-        None if plain else ["f" if entry.delay_seconds is None else "t" for entry in entries],
-    ]
-
-
-NAMES = ("tenant_id", "principal", "group_key")
-
-
-def _names(entries: Sequence[NewEntry]) -> list[list[str] | None]:
-    tenants = [_escaped(entry.tenant_id) for entry in entries] if any(entry.tenant_id for entry in entries) else None
-    return [tenants, _given(entries, "principal", _escaped), _given(entries, "group_key", _escaped)]
-
-
-def _priorities(entries: Sequence[NewEntry]) -> list[str] | None:
-    return [str(entry.priority) for entry in entries] if any(entry.priority for entry in entries) else None
-
-
-def _given(entries: Sequence[NewEntry], field: str, text: Any) -> list[str] | None:
-    """An optional field of all entries as text; None when no entry has it."""
-    values = [getattr(entry, field) for entry in entries]
-    if values.count(None) == len(values):
-        return None
-    return [NULL if value is None else text(value) for value in values]
-
-
-def _due(entry: NewEntry, now: datetime) -> datetime:
-    waits = [seconds for seconds in (entry.delay_seconds, entry.max_wait_seconds) if seconds is not None]
-    return now + timedelta(seconds=min(waits, default=0.0))
-
-
-def _escaped(text: str) -> str:
-    """Text as COPY's text format wants it."""
-    return text.replace("\\", r"\\").replace("\t", r"\t").replace("\n", r"\n").replace("\r", r"\r")
-
-
-def _copy(table: str, names: Sequence[str], columns: Sequence[list[str] | None]) -> Copy:
-    used = [(name, column) for name, column in zip(names, columns, strict=True) if column is not None]
-    rows = map("\t".join, zip(*(column for _, column in used), strict=True))
-    return Copy(table, tuple(name for name, _ in used), ("\n".join(rows) + "\n").encode())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NoReturn
+from uuid import UUID
 
 import msgspec
 
@@ -14,8 +15,6 @@ from carrick.outbox.postgres.bulk import copy_steps
 from carrick.outbox.postgres.failures import carrick_error
 from carrick.outbox.statement import Row, Statement, Steps, query
 
-T = TypeVar("T")
-
 PACKAGE = "carrick.outbox.postgres"
 
 FIELDS = tuple(name for name in NewEntry.__struct_fields__)
@@ -24,34 +23,33 @@ TEXT_FIELDS = ("payload", "headers")
 
 def put_steps(entry: NewEntry) -> Steps[Put]:
     """Put one entry. Raises UnknownChannel, PayloadTooLarge, KeyReused, BacklogFull; then nothing was written."""
-    return (yield from _named(_put(entry)))
+    params = msgspec.structs.asdict(entry)
+    params["payload"] = entry.payload.decode()
+    params["headers"] = entry.headers and entry.headers.decode()
+    try:
+        rows = yield Statement(query(PACKAGE, "put"), params)
+        entry_id, created, state, problem = rows[0][0][1:-1].split(",")
+        if problem:
+            yield from _raise_problem(problem, entry)
+    except Exception as error:  # noqa: BLE001  always raised again
+        _raise_named(error)
+    return Put(UUID(entry_id), created == "t", State(state))
 
 
 def put_many_steps(entries: Sequence[NewEntry], *, can_copy: bool) -> Steps[Sequence[Put]]:
     """Put all entries or none, by COPY where the driver can and no entry needs a look at others."""
-    return (yield from _named(_put_many(entries, can_copy)))
-
-
-def _named(steps: Steps[T]) -> Steps[T]:
-    """The driver's errors by their Carrick names, whoever's connection it is."""
     try:
-        return (yield from steps)
-    except Exception as error:
-        mapped = carrick_error(error)
-        if mapped is None:
-            raise
-        raise mapped from error
+        return (yield from _put_many(entries, can_copy))
+    except Exception as error:  # noqa: BLE001  always raised again
+        _raise_named(error)
 
 
-def _put(entry: NewEntry) -> Steps[Put]:
-    params = msgspec.structs.asdict(entry)
-    params["payload"] = entry.payload.decode()
-    params["headers"] = entry.headers and entry.headers.decode()
-    rows = yield Statement(query(PACKAGE, "put"), params)
-    entry_id, created, state, problem = rows[0]
-    if problem is not None:
-        yield from _raise_problem(problem, entry)
-    return Put(entry_id, created, State(state))
+def _raise_named(error: Exception) -> NoReturn:
+    """The driver's errors by their Carrick names, whoever's connection it is."""
+    mapped = carrick_error(error)
+    if mapped is None:
+        raise error
+    raise mapped from error
 
 
 def _put_many(entries: Sequence[NewEntry], can_copy: bool) -> Steps[Sequence[Put]]:

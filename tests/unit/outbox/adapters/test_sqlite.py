@@ -187,7 +187,7 @@ def test_another_writer_s_lock_is_the_drivers_error_and_nothing_is_left_open(
 @pytest.mark.parametrize("options", [{}])
 def test_copy_is_refused(connection: sqlite3.Connection) -> None:
     def copying() -> Steps[None]:
-        yield Copy("carrick_record", ("id",), b"")
+        yield Copy("carrick_record", ("id",), [])
 
     with pytest.raises(TypeError, match="can_copy"):
         run(connection, copying())

@@ -180,25 +180,31 @@ create function carrick._put(
   out id uuid, out created boolean, out state text, out problem text)
   language plpgsql as $$
 declare
-  c carrick.channel;
+  c carrick.channel; -- read only where more than these two of its columns is needed
+  v_largest int;
+  v_bounded boolean;
   v_now timestamptz := carrick.clock();
   v_size int := octet_length(p_payload::text);
   v_seq bigint;
   v_due timestamptz;
   v_room text := 'ok';
 begin
-  select ch.* into c from carrick.channel ch where ch.name = p_channel;
+  select ch.max_payload_bytes, ch.max_backlog_bytes is not null into v_largest, v_bounded
+    from carrick.channel ch where ch.name = p_channel;
   if not found then
     problem := 'unknown_channel';
     return;
   end if;
-  if v_size > c.max_payload_bytes then
+  if v_size > v_largest then
     problem := 'payload_too_large';
     return;
   end if;
   if p_event_type = '' or p_priority not between -1000 and 1000 or p_delay_seconds not between 0 and 31622400
      or p_max_wait_seconds not between 0 and 31622400 then
     perform carrick._refuse_range(p_event_type, p_priority, p_delay_seconds, p_max_wait_seconds);
+  end if;
+  if p_key is not null or v_bounded then
+    select ch.* into c from carrick.channel ch where ch.name = p_channel;
   end if;
   if p_key is not null then
     select k.id, k.created, k.state, k.problem into id, created, state, problem
@@ -207,7 +213,7 @@ begin
       return;
     end if;
   end if;
-  if c.max_backlog_bytes is not null then
+  if v_bounded then
     v_room := carrick._make_room(c, v_size, p_priority);
     if v_room = 'full' then
       problem := 'backlog_full';
@@ -231,7 +237,7 @@ begin
     on conflict (channel, tenant_id, key) where key is not null do nothing
     returning r.id, r.seq into id, v_seq;
     if id is null then -- another transaction put this key while we looked
-      if c.max_backlog_bytes is not null and v_room = 'ok' then
+      if v_bounded and v_room = 'ok' then
         perform carrick._count_backlog(p_channel, -v_size);
       end if;
       select k.id, k.created, k.state, k.problem into id, created, state, problem
