@@ -7,7 +7,8 @@ from typing import Any, Final, Literal, TypeVar
 from carrick.errors import UnsupportedConnection
 from carrick.outbox.adapters.adapter import Dialect, Step, drive, statement_only
 from carrick.outbox.adapters.placeholders import lite_pyformat
-from carrick.outbox.adapters.transaction import in_postgres_transaction, in_sqlite_transaction
+from carrick.outbox.adapters.sqlite_transaction import in_sqlite_transaction
+from carrick.outbox.adapters.transaction import in_postgres_transaction
 from carrick.outbox.statement import Row, Steps
 
 T = TypeVar("T")

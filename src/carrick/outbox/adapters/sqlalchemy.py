@@ -14,7 +14,8 @@ from carrick.errors import UnsupportedConnection
 from carrick.outbox.adapters import adapter
 from carrick.outbox.adapters.adapter import Step, drive, statement_only
 from carrick.outbox.adapters.placeholders import colon_binds, lite_colon_binds
-from carrick.outbox.adapters.transaction import in_postgres_transaction, in_sqlite_transaction
+from carrick.outbox.adapters.sqlite_transaction import in_sqlite_transaction
+from carrick.outbox.adapters.transaction import in_postgres_transaction
 from carrick.outbox.statement import Row, Steps
 
 T = TypeVar("T")

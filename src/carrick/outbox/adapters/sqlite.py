@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final, Literal, TypeVar
 
 from carrick.outbox.adapters.adapter import Step, drive, statement_only
-from carrick.outbox.adapters.transaction import in_sqlite_transaction
+from carrick.outbox.adapters.sqlite_transaction import in_sqlite_transaction
 from carrick.outbox.statement import Row, Steps
 
 T = TypeVar("T")

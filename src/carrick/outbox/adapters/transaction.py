@@ -15,29 +15,15 @@ T = TypeVar("T")
 COMMIT = Statement("commit", {})
 ROLLBACK = Statement("rollback", {})
 BEGIN = Statement("begin", {})
-BEGIN_IMMEDIATE = Statement("begin immediate", {})
-"""A put is sure to write; taking the lock first waits for other writers, upgrading a read later may only fail."""
-BEGIN_EXCLUSIVE = Statement("begin exclusive", {})
 
 IDLE = 0
 """The transaction status of a psycopg connection outside a transaction."""
 
 
-def in_sqlite_transaction(steps: Steps[T], connection: Any) -> Steps[T]:
-    """Join the open transaction of a sqlite3 (or alike) connection; else begin one, left open unless in autocommit."""
-    if connection.in_transaction:
-        return steps
-    level = connection.isolation_level
-    autocommit = getattr(connection, "autocommit", None)  # Python 3.12 and later: a bool, or -1 for the older rules
-    own = autocommit if isinstance(autocommit, bool) else level is None
-    exclusive = isinstance(level, str) and level.upper() == "EXCLUSIVE"
-    return _begun(steps, BEGIN_EXCLUSIVE if exclusive else BEGIN_IMMEDIATE, commits=own)
-
-
 def in_postgres_transaction(steps: Steps[T], connection: Any, *, autocommit: bool) -> Steps[T]:
     """Join the transaction that is open or that the driver will begin; use an own where neither is."""
     if autocommit and _is_idle(connection):
-        return _begun(steps, BEGIN, commits=True)
+        return begun(steps, BEGIN, commits=True)
     return steps
 
 
@@ -48,7 +34,7 @@ def _is_idle(connection: Any) -> bool:
     return info is not None and info.transaction_status == IDLE
 
 
-def _begun(steps: Steps[T], begin: Statement, *, commits: bool) -> Steps[T]:
+def begun(steps: Steps[T], begin: Statement, *, commits: bool) -> Steps[T]:
     """Nothing of the caller's is in this transaction, so a failed operation takes it away whole."""
     yield begin
     try:

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from carrick.errors import (
     CarrickError,
@@ -19,6 +20,9 @@ from carrick.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from carrick.outbox.statement import Steps
+
+T = TypeVar("T")
 
 MISSING = ("no such table: carrick_", "no such column", "no such table: main.carrick_", "no such view: carrick_")
 
@@ -35,6 +39,20 @@ def map_errors(path: Path) -> Iterator[None]:
         if mapped is None:
             raise
         raise mapped from error
+
+
+def named(steps: Steps[T]) -> Steps[T]:
+    """An operation on the caller's connection; the driver's errors come out as Carrick's, where known."""
+    try:
+        return (yield from steps)
+    except CarrickError:
+        raise
+    except Exception as error:
+        cause = sqlite_error(error)
+        known = None if cause is None else carrick_error(cause)
+        if known is None:
+            raise
+        raise known from error
 
 
 def sqlite_error(error: BaseException) -> sqlite3.Error | None:

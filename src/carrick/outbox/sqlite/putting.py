@@ -7,20 +7,18 @@ an error leaves the caller's transaction usable.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from carrick.entry import NewEntry, Put, State
-from carrick.errors import BacklogFull, CarrickError, KeyReused, PayloadTooLarge, UnknownChannel
+from carrick.errors import BacklogFull, KeyReused, PayloadTooLarge, UnknownChannel
 from carrick.outbox.sqlite.content import content_hash, same_json
 from carrick.outbox.sqlite.database import PACKAGE
-from carrick.outbox.sqlite.failures import carrick_error, sqlite_error
+from carrick.outbox.sqlite.failures import named
 from carrick.outbox.sqlite.moment import microseconds
 from carrick.outbox.statement import Row, Statement, Steps, query
-
-T = TypeVar("T")
 
 SAVEPOINT = Statement("savepoint carrick_put", {})
 ROLLBACK = Statement("rollback to savepoint carrick_put", {})
@@ -33,7 +31,7 @@ CHUNK_BYTES = 32 * 1024 * 1024
 
 def put_steps(entry: NewEntry) -> Steps[Put]:
     """Put one entry. Raises UnknownChannel, PayloadTooLarge, KeyReused, BacklogFull; then nothing was written."""
-    return (yield from _named(_put(entry)))
+    return (yield from named(_put(entry)))
 
 
 def put_many_steps(entries: Sequence[NewEntry], *, can_copy: bool = False) -> Steps[list[Put]]:
@@ -42,21 +40,7 @@ def put_many_steps(entries: Sequence[NewEntry], *, can_copy: bool = False) -> St
     Several statements stand in a savepoint. An error of the driver has to be raised in here to be undone in there.
     `can_copy` is there for PostgreSQL; SQLite has no COPY.
     """
-    return (yield from _named(_put_many(entries)))
-
-
-def _named(steps: Steps[T]) -> Steps[T]:
-    """The caller's driver may fail: with Carrick's error where it is known what that means."""
-    try:
-        return (yield from steps)
-    except CarrickError:
-        raise
-    except Exception as error:
-        cause = sqlite_error(error)
-        known = None if cause is None else carrick_error(cause)
-        if known is None:
-            raise
-        raise known from error
+    return (yield from named(_put_many(entries)))
 
 
 def _put(entry: NewEntry) -> Steps[Put]:

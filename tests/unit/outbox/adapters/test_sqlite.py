@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from carrick.errors import CarrickError, KeyReused, PayloadTooLarge, UnknownChannel
+from carrick.errors import CarrickError, KeyReused, PayloadTooLarge, StoreBusy, UnknownChannel
 from carrick.outbox.statement import Copy, Statement, Steps
 from tests.unit.outbox.adapters.shop import TOO_LONG, Committed, billing, in_sqlite, put, put_many, recover, run
 
@@ -174,12 +174,12 @@ def test_the_callers_row_and_text_factories_do_not_matter(
 
 
 @pytest.mark.parametrize("options", [{"timeout": 0}])
-def test_another_writer_s_lock_is_the_drivers_error_and_nothing_is_left_open(
+def test_another_writer_s_lock_means_the_store_is_busy_and_nothing_is_left_open(
     sqlite_file: Path, connection: sqlite3.Connection
 ) -> None:
     with closing(sqlite3.connect(sqlite_file)) as other:
         other.execute("insert into invoice values ('other')")
-        with pytest.raises((sqlite3.OperationalError, CarrickError)):
+        with pytest.raises(StoreBusy):
             put(connection, "paid")
         assert not connection.in_transaction
 
