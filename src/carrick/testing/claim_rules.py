@@ -171,7 +171,10 @@ class Judge:
                 assert not gap, f"{numbers(gap)} of group {entry.group} were passed over"
 
     def _check_oldest_first(self, asked: Asked, taken: Sequence[ModelEntry], may_go: Sequence[ModelEntry]) -> None:
-        """Of each tenant the lowest ranks; and the batch is full as long as its tenants have more."""
+        """Of each tenant the lowest ranks; and the batch is full as long as its tenants have more.
+
+        It is full, too, when the next in turn does not fit, whoever's that is: nobody is passed over for being large.
+        """
         usual = [entry for entry in may_go if not entry.apart]
         left = [entry for entry in usual if entry not in taken]
         for entry in taken:
@@ -180,8 +183,8 @@ class Judge:
         served = {entry.new.tenant_id for entry in taken}
         more = [entry for entry in left if entry.new.tenant_id in served]
         used = sum(len(entry.new.payload) for entry in taken)
-        fits = [entry for entry in more if used + len(entry.new.payload) <= asked.bytes]
-        full = len(taken) == asked.rows or len(fits) < len(more)
+        too_large = [entry for entry in left if used + len(entry.new.payload) > asked.bytes]
+        full = len(taken) == asked.rows or too_large
         assert full or not more, f"{numbers(more)} would have had room"
 
     def _check_fairness(self, asked: Asked, taken: Sequence[ModelEntry], may_go: Sequence[ModelEntry]) -> None:
