@@ -4,6 +4,7 @@ from carrick.entry import Batch, Entry, Outcome, OutcomeKind, Put, State
 from carrick.errors import CarrickError
 from carrick.outbox.channel import Channel, Mode, OnFull
 from carrick.outbox.explain import Explanation
+from carrick.outbox.handling import Reject, Retry
 from carrick.outbox.outbox import Outbox
 
 __version__ = "0.1.0"
@@ -20,5 +21,7 @@ __all__ = [
     "Outcome",
     "OutcomeKind",
     "Put",
+    "Reject",
+    "Retry",
     "State",
 ]

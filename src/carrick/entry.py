@@ -97,11 +97,15 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class NewEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry as a producer gives it, already checked; `payload` is the JSON text that will be delivered."""
+    """An entry as a producer gives it, already checked; `payload` is the JSON text that will be delivered.
+
+    Who gives an `id` gives a key, too: puts recognise each other by their keys.
+    """
 
     channel: str
     event_type: str
     payload: bytes
+    id: UUID | None = None
     key: str | None = None
     tenant_id: str = ""
     group_key: str | None = None
@@ -146,12 +150,18 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
-    """What one claim took: entries in delivery order under one lease. Empty (and false) when nothing was due."""
+    """What one claim took: entries in delivery order under one lease. Empty (and false) when nothing was due.
+
+    `lease_seconds` is how long the lease was when it was taken. `probe`: it goes ahead through a gate that failures
+    have closed, to see whether the destination is back.
+    """
 
     channel: str
     token: UUID
     lease_expires_at: datetime | None
     entries: tuple[Entry, ...]
+    lease_seconds: float = 0.0
+    probe: bool = False
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -185,6 +195,54 @@ class ChannelStats(msgspec.Struct, frozen=True, kw_only=True):
     oldest_pending_age_seconds: float | None
     last_success_at: datetime | None
     last_error_at: datetime | None
+
+
+class Rest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a relay that is about to sleep must know.
+
+    `due_in` is in seconds: until something becomes due, a lease of another ends or a gate's time is up; None when
+    nothing of that is in sight. `unseen`: somebody has put in a transaction that is still open and may not know that
+    the relay sleeps, so it should look again soon.
+    """
+
+    due_in: float | None
+    unseen: bool
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry as lists show it: where it is, not what it carries."""
+
+    id: UUID
+    seq: int
+    channel: str
+    tenant_id: str
+    principal: str | None
+    group_key: str | None
+    event_type: str
+    key: str | None
+    payload_size_bytes: int
+    priority: int
+    occurred_at: datetime | None
+    created_at: datetime
+    state: State
+    next_attempt_at: datetime | None
+    attempt_count: int
+    crash_count: int
+    last_attempt_at: datetime | None
+    last_error_code: str | None
+    last_error_message: str | None
+    claimed_by: str | None
+    lease_expires_at: datetime | None
+    delivered_at: datetime | None
+    failed_at: datetime | None
+    dlq_reason: str | None
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """Some lines of a list. `next` is the cursor of the page behind it; None at the end."""
+
+    lines: tuple[Line, ...]
+    next: str | None
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):

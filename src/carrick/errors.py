@@ -9,6 +9,7 @@ CarrickError
 │   ├── InvalidToken
 │   └── UnsupportedConnection
 ├── KeyReused                    the same key with other content
+├── RequestReused                the same idempotency key with another request
 ├── BacklogFull                  a bounded channel is full
 ├── EntryNotFound
 ├── ChannelConflict              a channel is declared again with another mode while entries wait
@@ -86,6 +87,14 @@ class KeyReused(CarrickError):
         super().__init__(
             f"key {key!r} in channel {channel!r}{whose} was already put with other content; nothing was written"
         )
+
+
+class RequestReused(CarrickError):
+    """Use a new idempotency key for a new request; nothing was written."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(f"the idempotency key {key!r} was used for another request")
 
 
 class BacklogFull(CarrickError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,7 @@ from uuid import UUID
 import pytest
 
 from carrick.entry import Batch, Outcome, State
+from carrick.outbox.handling import Reject, Retry
 from carrick.outbox.outbox import Outbox
 from carrick.outbox.sqlite.migrate import migrate
 from carrick.outbox.sqlite.store import SqliteStore
@@ -89,3 +91,48 @@ def test_what_the_handler_raises_comes_out_and_its_batch_goes_back_unspent(outbo
     standing = outbox.store.standing(entry_id)
     assert (standing.state, standing.attempt_count) == (State.PENDING, 0)
     assert ids(deliver_all(outbox)) == [entry_id]
+
+
+def test_registered_handlers_deliver_their_channels(outbox: Outbox) -> None:
+    seen: list[UUID] = []
+
+    @outbox.handler("things")
+    async def handler(batch: Batch) -> None:
+        seen.extend(ids(batch))
+
+    mine, other = put(outbox.store), put(outbox.store, "others")
+    assert sorted(ids(deliver_all(outbox))) == sorted([mine, other])
+    assert seen == [mine]
+
+
+def test_an_async_handler_is_awaited_also_where_a_loop_is_running(outbox: Outbox) -> None:
+    entry_id = put(outbox.store)
+
+    async def handler(batch: Batch) -> None: ...
+
+    async def test_of_a_user() -> list[UUID]:
+        return ids(deliver_all(outbox, handler))
+
+    assert asyncio.run(test_of_a_user()) == [entry_id]
+
+
+def test_a_handler_that_raises_retry_spends_an_attempt(outbox: Outbox) -> None:
+    entry_id = put(outbox.store)
+
+    def handler(batch: Batch) -> None:
+        raise Retry("busy", after=30)
+
+    assert deliver_all(outbox, handler) == []
+    standing = outbox.store.standing(entry_id)
+    assert (standing.state, standing.attempt_count, standing.last_error_message) == (State.PENDING, 1, "busy")
+
+
+def test_of_several_entries_only_the_one_that_the_handler_rejects_is_dead(outbox: Outbox) -> None:
+    good, bad, other = put_run(outbox.store, 3)
+
+    def handler(batch: Batch) -> None:
+        if bad in ids(batch):
+            raise Reject("no")
+
+    assert sorted(ids(deliver_all(outbox, handler))) == sorted([good, other])
+    assert states(outbox.store, [good, bad, other]) == [State.DELIVERED, State.DEAD, State.DELIVERED]

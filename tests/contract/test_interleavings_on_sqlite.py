@@ -71,6 +71,37 @@ def test_a_lease_renewed_after_its_end_is_not_taken_over(stores: Stores, path: P
     assert not claim(second)
 
 
+def test_of_two_stores_at_a_half_open_gate_exactly_one_gets_the_probe(stores: Stores, path: Path) -> None:
+    declare(stores[0])
+    put_run(stores[0], 3)
+    stores[0].fail_gate("things", "*", "no answer", cap_seconds=60)
+    SqliteClock(path).shift(2)
+    together = Barrier(2)
+
+    def claim_it(store: SqliteStore) -> tuple[int, bool]:
+        together.wait()
+        batch = claim(store)
+        return len(batch), batch.probe
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(claim_it, stores)) == [(0, False), (1, True)]
+
+
+def test_a_put_in_an_open_transaction_is_due_when_it_commits(stores: Stores, path: Path) -> None:
+    """The file's data version wakes the relay then: nothing can be unseen."""
+    store, other = stores
+    declare(store)
+    outbox = Outbox(store, dialect="sqlite")
+    with closing(sqlite3.connect(path)) as application:
+        outbox.put(application, channel="things", event_type="e", payload=1)
+        rest = other.rest("things", "r", 60)
+        assert (rest.due_in, rest.unseen) == (None, False)
+        application.commit()
+    due_in = other.rest("things", "r", 60).due_in
+    assert due_in is not None
+    assert due_in <= 0
+
+
 def test_an_open_transaction_of_an_application_is_invisible_until_it_commits(stores: Stores, path: Path) -> None:
     store, other = stores
     declare(store)

@@ -24,10 +24,15 @@ def tells_lost_lease(operation: Fenced[S, P, R]) -> Fenced[S, P, R]:
     def told(store: S, token: UUID, /, *args: P.args, **kwargs: P.kwargs) -> R:
         changed = operation(store, token, *args, **kwargs)
         if not changed and _asked(args):
-            log.warning("outbox.lease_lost", extra={"operation": operation.__name__, "lease": str(token)[:8]})
+            tell_lost_lease(operation.__name__, token)
         return changed
 
     return told
+
+
+def tell_lost_lease(operation: str, token: UUID) -> None:
+    """Log that an operation under a token changed nothing, because the lease has moved on."""
+    log.warning("outbox.lease_lost", extra={"operation": operation, "lease": str(token)[:8]})
 
 
 def _asked(args: Any) -> bool:

@@ -7,20 +7,35 @@ import re
 from uuid import UUID
 
 from carrick.errors import InvalidInput, InvalidToken
-from carrick.outbox.channel import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_LEASE_SECONDS
+from carrick.outbox.channel import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_LEASE_SECONDS, MAX_WAIT_SECONDS
 
+LONGEST_GATE_SECONDS = 3_153_600_000
+"""A hundred years."""
 SCOPE = re.compile(r"\*|(tenant|principal):[^\x00\ud800-\udfff]+")
 
 
 def check_claim(
-    owner: str, *, max_rows: int | None = None, max_bytes: int | None = None, lease_seconds: int | None = None
+    owner: str,
+    *,
+    max_rows: int | None = None,
+    max_bytes: int | None = None,
+    lease_seconds: int | None = None,
+    fresh_seconds: float | None = None,
 ) -> None:
     """Refuse limits of a claim that are negative, zero, absurd or no whole numbers. None means the channel's own."""
-    if not isinstance(owner, str) or not owner or len(owner) > 255 or "\x00" in owner:
-        raise InvalidInput("owner", f"{owner!r:.80} is no name", "1 to 255 characters without NUL")
+    check_name("owner", owner)
+    check_finite("fresh_seconds", fresh_seconds)
+    if fresh_seconds is not None and fresh_seconds > MAX_WAIT_SECONDS:
+        raise InvalidInput("fresh_seconds", f"{fresh_seconds} is out of range", f"0 to {MAX_WAIT_SECONDS:.0f}")
     check_limit("max_rows", max_rows, MAX_BATCH_ROWS)
     check_limit("max_bytes", max_bytes, MAX_BATCH_BYTES)
     check_limit("lease_seconds", lease_seconds, MAX_LEASE_SECONDS)
+
+
+def check_name(field: str, name: object) -> None:
+    """Refuse what is no name of a worker or a duty."""
+    if not isinstance(name, str) or not name or len(name) > 255 or "\x00" in name:
+        raise InvalidInput(field, f"{name!r:.80} is no name", "1 to 255 characters without NUL")
 
 
 def check_limit(field: str, value: int | None, most: int) -> None:
@@ -47,6 +62,20 @@ def check_finite(field: str, value: float | None) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
         raise InvalidInput(field, f"{value!r:.80} is out of range", "0 or more seconds")
+
+
+def check_rest(seconds: float) -> None:
+    """Refuse a time to rest or to have a duty that is not more than 0 and at most a day."""
+    check_number("seconds", seconds)
+    if not 0 < seconds <= MAX_LEASE_SECONDS:
+        raise InvalidInput("seconds", f"{seconds} is out of range", f"more than 0, at most {MAX_LEASE_SECONDS}")
+
+
+def check_cap(seconds: float) -> None:
+    """Refuse a longest time for a gate that is not more than 0 and at most a hundred years."""
+    check_number("cap_seconds", seconds)
+    if not 0 < seconds <= LONGEST_GATE_SECONDS:
+        raise InvalidInput("cap_seconds", f"{seconds} is out of range", f"more than 0, at most {LONGEST_GATE_SECONDS}")
 
 
 def check_scope(scope: object) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self, overload
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Self, TypeVar, overload
 from uuid import UUID
 
 from carrick.entry import Batch, NewEntry, Outcome, Put, State
@@ -13,10 +14,13 @@ from carrick.errors import UnsupportedConnection
 from carrick.outbox.adapters import adapter_for
 from carrick.outbox.channel import Channel, declared
 from carrick.outbox.explain import Explanation, explain
+from carrick.outbox.handling import Handler, Handling, registered
 from carrick.outbox.limits import check_token
 from carrick.outbox.opening import named_database, open_store
 from carrick.outbox.producing import new_entry
 from carrick.outbox.store import Store
+
+H = TypeVar("H", bound=Handler)
 
 
 class Outbox:
@@ -26,6 +30,7 @@ class Outbox:
         self.store = store
         self._dialect = dialect
         self._channel_defaults = dict(channel_defaults or {})
+        self._handlers: dict[str, Handling] = {}
 
     @classmethod
     def connect(cls, url: str, *, channel_defaults: Mapping[str, Any] | None = None) -> Self:
@@ -60,6 +65,25 @@ class Outbox:
         channel = declared(name, self._channel_defaults | options)
         self.store.declare(channel)
         return channel
+
+    def handler(self, channel: str, *, timeout: float | None = None, idempotent: bool = True) -> Callable[[H], H]:
+        """Register the decorated function, sync or async, as what delivers the channel's entries.
+
+        It gets a Batch. `timeout` is in seconds, by default what the lease allows. `idempotent=False`: a call that did
+        not end in time is not simply repeated. Raises InvalidInput when the channel has a handler already.
+        """
+
+        def register(function: H) -> H:
+            new = Handling(channel=channel, handler=function, timeout=timeout, idempotent=idempotent)
+            self._handlers = registered(self._handlers, new)
+            return function
+
+        return register
+
+    @property
+    def handlers(self) -> Mapping[str, Handling]:
+        """The registered handlers, by channel."""
+        return MappingProxyType(self._handlers)
 
     @overload
     def put(self, /, **fields: Any) -> Put: ...

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -34,6 +35,7 @@ def new_entry(
     channel: str,
     event_type: str,
     payload: Any,
+    id: UUID | str | None = None,  # noqa: A002  the entry's own name for it
     key: str | None = None,
     tenant_id: str = "",
     group: str | None = None,
@@ -52,7 +54,8 @@ def new_entry(
         channel=_known_text("channel", channel, empty=False),
         event_type=_known_text("event_type", event_type, empty=False),
         payload=encode_payload(payload),
-        key=key if key is None else _text("key", key, empty=False),
+        id=id if id is None else _uuid(id),
+        key=_key(key, id) if key is None else _text("key", key, empty=False),
         tenant_id=_known_text("tenant_id", tenant_id),
         group_key=group if group is None else _text("group", group, empty=False),
         principal=principal if principal is None else _text("principal", principal, empty=False),
@@ -122,6 +125,18 @@ def _depth_exceeds(text: bytes, limit: int) -> bool:
         if depth > limit:
             return True
     return False
+
+
+def _uuid(value: Any) -> UUID:
+    try:
+        return value if isinstance(value, UUID) else UUID(value)
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidInput("id", f"{value!r:.80} is no UUID", "a UUID") from None
+
+
+def _key(key: None, entry_id: UUID | str | None) -> str | None:
+    """An id that comes again must be recognised, so it is a key, too."""
+    return key if entry_id is None else str(_uuid(entry_id))
 
 
 def _text(field: str, value: Any, *, empty: bool = True) -> str:

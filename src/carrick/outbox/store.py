@@ -11,8 +11,20 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
-from carrick.entry import Batch, ChannelStats, Gate, NewEntry, Outcome, Put, Standing, State
+from carrick.entry import Batch, ChannelStats, Gate, NewEntry, Outcome, Page, Put, Rest, Standing, State
 from carrick.outbox.channel import Channel
+
+RECEIPT_DAYS = 30
+
+
+class Watch(Protocol):
+    """Listens for puts of other processes. Used from one event loop; a hint, never needed for correctness."""
+
+    async def next(self) -> str | None:
+        """Wait until something may have been put; the channel's name, None when it may be any. Raises StoreError."""
+
+    async def close(self) -> None:
+        """Stop listening."""
 
 
 class Store(Protocol):
@@ -39,6 +51,12 @@ class Store(Protocol):
     def put_many(self, entries: Sequence[NewEntry]) -> Sequence[Put]:
         """Store all entries in one transaction of its own, or none of them."""
 
+    def put_once(self, key: str, body_hash: bytes, entries: Sequence[NewEntry]) -> Sequence[UUID]:
+        """Put all entries or none, as a request with a key of its own: the same request again answers the same ids.
+
+        Raises RequestReused when the key came with another body. Keys are remembered for RECEIPT_DAYS.
+        """
+
     def claim(
         self,
         channel: str,
@@ -49,11 +67,28 @@ class Store(Protocol):
         lease_seconds: int | None = None,
         tenant: str | None = None,
         token: UUID | None = None,
+        fresh_seconds: float | None = None,
     ) -> Batch:
         """Take due entries for a time, in delivery order. In coalesce mode `max_rows` counts groups.
 
         Limits not given are the channel's. At least one entry (or group) is taken whatever its size.
+        `fresh_seconds` takes only what ranks within that time, and so passes over an old backlog.
+        Behind a gate that failures closed and whose time is up, one entry (or group) goes ahead to try: `Batch.probe`.
         """
+
+    def finish_and_claim(
+        self,
+        token: UUID,
+        outcomes: Mapping[UUID, Outcome] | None,
+        channel: str,
+        owner: str,
+        *,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
+        lease_seconds: int | None = None,
+        fresh_seconds: float | None = None,
+    ) -> tuple[dict[UUID, State], Batch]:
+        """`finish` (without outcomes: `finish_all`), then `claim`: one round trip, one transaction, both or neither."""
 
     def renew(self, token: UUID, seconds: int) -> int:
         """Let the lease end `seconds` from now; how many entries are still held under it."""
@@ -82,6 +117,13 @@ class Store(Protocol):
     def open_gate(self, channel: str, scope: str) -> None:
         """Let entries behind the gate go on. Opening an open gate changes nothing."""
 
+    def fail_gate(self, channel: str, scope: str, reason: str, *, cap_seconds: float, probe: bool = False) -> float:
+        """Count a failure of the destination; close the gate for 1, 2, 4 … seconds up to the cap, with equal jitter.
+
+        Many deliveries fail at once when a destination goes: while the gate is closed, only the failure of the `probe`
+        counts. Answers for how many seconds the gate is closed now.
+        """
+
     def gates(self, channel: str | None = None) -> list[Gate]:
         """Gates that are closed now."""
 
@@ -100,11 +142,40 @@ class Store(Protocol):
         `ids` and `reason` (the dlq_reason) narrow the choice. With `dry_run` only counts.
         """
 
+    def discard(self, channel: str, ids: Sequence[UUID]) -> int:
+        """Remove these dead entries for good, as retention would; how many. Entries in other states stay."""
+
     def prune(self, channel: str, *, max_rows: int = 10_000) -> int:
         """Remove delivered and dead entries past their retention, at most `max_rows`; how many."""
 
     def stats(self) -> list[ChannelStats]:
         """Every channel at a glance; its cost does not depend on retained entries."""
+
+    def entries(
+        self,
+        channel: str,
+        *,
+        state: State | None = None,
+        tenant: str | None = None,
+        max_rows: int = 100,
+        after: str | None = None,
+    ) -> Page:
+        """Entries of a channel, oldest first, page by page: `after` is the `next` of the page before.
+
+        Raises InvalidInput for a cursor that this did not give. Cheap at any depth and any number of retained entries.
+        """
+
+    def rest(self, channel: str, owner: str, seconds: float) -> Rest:
+        """A relay says that it sleeps, for at most so long: until then puts wake it (`Watch`). Not for correctness."""
+
+    def stir(self, channel: str, owner: str) -> None:
+        """The relay is awake: puts need not wake it any more."""
+
+    def take_duty(self, duty: str, owner: str, seconds: float) -> bool:
+        """Whether this owner has that duty for so long from now: it had it already, or nobody else has."""
+
+    def watch(self) -> Watch:
+        """Tells when something may have been put into channels while relays rest."""
 
     def standing(self, entry_id: UUID) -> Standing:
         """The facts behind `explain`. Raises EntryNotFound."""

@@ -1,6 +1,6 @@
-"""For tests: the contract every store keeps, clocks that move when told, and one call that delivers everything.
+"""For tests: the contracts of stores and sinks, clocks that move when told, and one call that delivers everything.
 
-`deliver_all` needs nothing but Carrick. The contract needs pytest; the clock of PostgreSQL needs psycopg.
+`deliver_all` needs nothing but Carrick. The contracts need pytest; the clock of PostgreSQL needs psycopg.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from carrick.testing.deliver import deliver_all
 
 if TYPE_CHECKING:
     from carrick.testing.clock import Clock, PostgresClock, SqliteClock
+    from carrick.testing.sink_contract import SinkContract
     from carrick.testing.store_contract import StoreContract
     from carrick.testing.zombie import Zombie
 
-__all__ = ["Clock", "PostgresClock", "SqliteClock", "StoreContract", "Zombie", "deliver_all"]
+__all__ = ["Clock", "PostgresClock", "SinkContract", "SqliteClock", "StoreContract", "Zombie", "deliver_all"]
 
 _ROOMS = {
     "Clock": "clock",
     "PostgresClock": "clock",
+    "SinkContract": "sink_contract",
     "SqliteClock": "clock",
     "StoreContract": "store_contract",
     "Zombie": "zombie",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -64,3 +65,22 @@ def drain(store: Store, channel: str = "things", **limits: Any) -> list[list[UUI
         batches.append(ids(batch))
         store.finish_all(batch.token)
     return batches
+
+
+def claimed(number: int = 1, *, payload: bytes = b'{"n":1}', **fields: Any) -> Entry:
+    """An entry as a sink gets it, without a store; equal numbers make equal ids. `fields` are those of Entry."""
+    usual: dict[str, Any] = {
+        "id": UUID(int=number),
+        "seq": number,
+        "channel": "things",
+        "tenant_id": "acme",
+        "event_type": "thing.happened",
+        "payload": payload,
+        "payload_size_bytes": len(payload),
+        "created_at": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+        "priority": 0,
+        "attempt_count": 0,
+        "crash_count": 0,
+    }
+    empty = dict.fromkeys(("principal", "group_key", "key", "headers", "traceparent", "occurred_at"))
+    return Entry(**{**empty, **usual, **fields})

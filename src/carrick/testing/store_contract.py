@@ -13,8 +13,9 @@ Subclass it where your tests are, and give it four fixtures:
         def connect(self): ... # opens connections of an application to the same database
 
 G1 atomic: PutContract, CallerContract. G2 not lost: PruneContract, OutcomeContract. G3 fenced: LeaseContract.
-G4, G5 groups: OrderedContract, CoalesceContract. G6 once put: KeyContract. G7 outages are free: GateContract.
-G8 fair: FairnessContract, PriorityContract. G9 one clock: ClaimContract. G10 explained: StandingContract.
+G4, G5 groups: OrderedContract, CoalesceContract. G6 once put: KeyContract.
+G7 outages are free: GateContract, HalfOpenContract. G8 fair: FairnessContract, PriorityContract.
+G9 one clock: ClaimContract. G10 explained: StandingContract.
 """
 
 from __future__ import annotations
@@ -25,12 +26,17 @@ from carrick.testing.contract.claim import ClaimContract, PriorityContract, Unfa
 from carrick.testing.contract.coalesce import CoalesceContract, DebounceContract
 from carrick.testing.contract.expiry import ExpiryContract
 from carrick.testing.contract.fairness import FairnessContract
+from carrick.testing.contract.fresh import FinishAndClaimContract, FreshContract
 from carrick.testing.contract.gate import GateContract
+from carrick.testing.contract.half_open import HalfOpenContract
 from carrick.testing.contract.keys import KeyContract
 from carrick.testing.contract.lease import LeaseContract
+from carrick.testing.contract.listing import DiscardContract, ListingContract
 from carrick.testing.contract.ordered import OrderedContract
 from carrick.testing.contract.outcome import OutcomeContract
 from carrick.testing.contract.put import DeclareContract, PutContract
+from carrick.testing.contract.receipts import GivenIdContract, ReceiptContract
+from carrick.testing.contract.rest import DutyContract, RestContract
 from carrick.testing.contract.standing import StandingContract
 from carrick.testing.contract.upkeep import PruneContract, RedriveContract, StatsContract
 
@@ -40,10 +46,14 @@ class StoreContract(
     CallerContract,
     DeclareContract,
     KeyContract,
+    GivenIdContract,
+    ReceiptContract,
     BacklogContract,
     ClaimContract,
     PriorityContract,
     UnfairContract,
+    FreshContract,
+    FinishAndClaimContract,
     FairnessContract,
     OrderedContract,
     CoalesceContract,
@@ -52,8 +62,13 @@ class StoreContract(
     OutcomeContract,
     ExpiryContract,
     GateContract,
+    HalfOpenContract,
+    RestContract,
+    DutyContract,
     RedriveContract,
+    DiscardContract,
     PruneContract,
+    ListingContract,
     StatsContract,
     StandingContract,
 ):

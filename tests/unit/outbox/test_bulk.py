@@ -8,7 +8,8 @@ from uuid import UUID
 import pytest
 
 from carrick.entry import NewEntry, State
-from carrick.outbox.postgres.bulk import CHUNK_ROWS, Puts, copy_steps, new_ids
+from carrick.outbox.ids import new_ids
+from carrick.outbox.postgres.bulk import CHUNK_ROWS, Puts, copy_steps
 from carrick.outbox.statement import Copy
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

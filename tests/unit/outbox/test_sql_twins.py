@@ -14,6 +14,7 @@ REASONS_FOR_SQLITE_ALONE = {
     "end_waiting": "PostgreSQL's is a function of that name",
     "expire": "PostgreSQL's release_expired is one function",
     "finish_": "PostgreSQL's finish is one function; the steps stand in 0006_finish.sql",
+    "gate_end": "PostgreSQL's fail_gate answers itself",
     "held_count": "PostgreSQL's stats view counts held entries itself",
     "known_keys": "PostgreSQL compares contents inside put",
     "leases": "SQLite counts the entries of a lease from the work rows",
@@ -21,6 +22,7 @@ REASONS_FOR_SQLITE_ALONE = {
     "put_problem": "PostgreSQL's put answers with the problem",
     "put_state": "PostgreSQL's put answers with the state",
     "redrive_": "PostgreSQL's redrive is one function",
+    "rest_": "PostgreSQL's rest is one function; the steps stand in 0011_rest.sql",
     "sizes": "PostgreSQL sums inside its functions",
     "standing_": "PostgreSQL's standing is one function",
 }
@@ -29,6 +31,9 @@ REASONS_FOR_POSTGRES_ALONE = {
     "finish": "SQLite's finish is the steps finish_*",
     "release": "SQLite's release finishes with `released`",
     "release_expired": "SQLite's is the steps expire_*",
+    "rest": "SQLite's rest is the steps rest_*",
+    "take_receipt": "SQLite has one writer: nobody takes a key meanwhile",
+    "stir": "SQLite wakes relays by the file's data version",
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple, overload
 from uuid import UUID
 
 from carrick.entry import NewEntry, Put, State
+from carrick.outbox.ids import new_ids
 from carrick.outbox.statement import Copy, Steps
 
 NULL = r"\N"
@@ -177,14 +177,3 @@ def _texts(columns: Sequence[Column], whole: Chunk) -> Iterator[bytes]:
         chunk = whole._replace(entries=whole.entries[part], ids=whole.ids[part], seqs=whole.seqs[part])
         rows = map("\t".join, zip(*(column(chunk) for column in columns), strict=True))
         yield ("\n".join(rows) + "\n").encode()
-
-
-def new_ids(now: datetime, count: int) -> list[str]:
-    """UUIDv7s of that moment of the database's clock, as hexadecimal text."""
-    stamp = f"{int(now.timestamp() * 1000):012x}7"
-    noise = os.urandom(10 * count).hex()
-    variants = "89ab"
-    return [
-        stamp + noise[at : at + 3] + variants[int(noise[at + 3], 16) & 3] + noise[at + 4 : at + 19]
-        for at in range(0, 20 * count, 20)
-    ]

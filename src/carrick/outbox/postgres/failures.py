@@ -32,14 +32,11 @@ FAULT = ("58", "XX")  # system error, internal error
 
 @contextmanager
 def map_errors() -> Iterator[None]:
-    """Raise Carrick's error for a psycopg error whose meaning is known; others pass as they are."""
+    """Raise Carrick's error for every psycopg error, on the store's own connections."""
     try:
         yield
     except psycopg.Error as error:
-        mapped = carrick_error(error)
-        if mapped is None:
-            raise
-        raise mapped from error
+        raise carrick_error(error) or StoreError(f"the database refused: {error}") from error
 
 
 def carrick_error(error: BaseException) -> CarrickError | None:

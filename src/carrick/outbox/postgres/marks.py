@@ -27,36 +27,40 @@ class Mark(NamedTuple):
     seq: int
 
 
+Lane = tuple[str, bool]
+"""A channel, and whether only its fresh entries are claimed."""
+
+
 class Marks:
     """The marks of all channels that this process claims from."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._marks: dict[str, dict[str, Mark]] = {}
-        self._looked_at: dict[str, float] = {}
+        self._marks: dict[Lane, dict[str, Mark]] = {}
+        self._looked_at: dict[Lane, float] = {}
 
-    def of(self, channel: str) -> list[Mark]:
+    def of(self, lane: Lane) -> list[Mark]:
         """The marks to start from, by tenant; empty when a full look is due."""
         with self._lock:
-            if time.monotonic() - self._looked_at.get(channel, -1.0) >= FULL_LOOK_EVERY_SECONDS:
-                self._marks.pop(channel, None)
-                self._looked_at[channel] = time.monotonic()
-            return sorted(self._marks.get(channel, {}).values())
+            if time.monotonic() - self._looked_at.get(lane, -1.0) >= FULL_LOOK_EVERY_SECONDS:
+                self._marks.pop(lane, None)
+                self._looked_at[lane] = time.monotonic()
+            return sorted(self._marks.get(lane, {}).values())
 
-    def advance(self, channel: str, last: Mapping[str, tuple[datetime, Entry]], *, full: bool) -> None:
+    def advance(self, lane: Lane, last: Mapping[str, tuple[datetime, Entry]], *, full: bool) -> None:
         """Remember where a claim left off, given each tenant's last entry with its due time; a short batch forgets."""
         with self._lock:
             if not full:
-                self._marks.pop(channel, None)
+                self._marks.pop(lane, None)
                 return
-            marks = self._marks.setdefault(channel, {})
+            marks = self._marks.setdefault(lane, {})
             for tenant, (due, entry) in last.items():
                 if entry.priority:
                     marks.pop(tenant, None)  # a rank that is not an age marks nothing
                 else:
                     marks[tenant] = Mark(tenant, due, entry.seq)
             if len(marks) > MOST_TENANTS:
-                del self._marks[channel]
+                del self._marks[lane]
 
     def forget(self) -> None:
         """Entries were given back: look everywhere again."""

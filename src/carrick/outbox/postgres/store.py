@@ -10,31 +10,52 @@ from uuid import UUID, uuid4
 
 import msgspec
 
-from carrick.entry import Batch, ChannelStats, Entry, Gate, NewEntry, Outcome, OutcomeKind, Put, Standing, State
-from carrick.errors import EntryNotFound
-from carrick.outbox.channel import MAX_WAIT_SECONDS, Channel, Mode, OnFull
-from carrick.outbox.fencing import tells_lost_lease
-from carrick.outbox.limits import check_claim, check_finite, check_number, check_scope, check_token
-from carrick.outbox.postgres import migrate
-from carrick.outbox.postgres.connections import Connections, run
-from carrick.outbox.postgres.marks import Mark, Marks
+from carrick.entry import (
+    Batch,
+    ChannelStats,
+    Gate,
+    NewEntry,
+    Outcome,
+    Page,
+    Put,
+    Rest,
+    Standing,
+    State,
+)
+from carrick.errors import EntryNotFound, RequestReused, UnknownChannel
+from carrick.outbox.channel import Channel, Mode, OnFull
+from carrick.outbox.fencing import tell_lost_lease, tells_lost_lease
+from carrick.outbox.limits import (
+    check_cap,
+    check_claim,
+    check_finite,
+    check_name,
+    check_rest,
+    check_scope,
+    check_token,
+)
+from carrick.outbox.paging import page
+from carrick.outbox.postgres import listing, migrate
+from carrick.outbox.postgres.claiming import Call, Claim, batch_of, finish_call, gives_back, last_due, states_of
+from carrick.outbox.postgres.connections import Connection, Connections, run
+from carrick.outbox.postgres.marks import Marks
 from carrick.outbox.postgres.putting import PACKAGE, put_many_steps, put_steps
+from carrick.outbox.postgres.watching import PostgresWatch
 from carrick.outbox.statement import query
+from carrick.outbox.store import RECEIPT_DAYS
 from carrick.outbox.wording import cleaned, intent_text
 
-ENTRY_FIELDS = len(Entry.__struct_fields__)
-TENANT = Entry.__struct_fields__.index("tenant_id")
-DUE, EXPIRES = ENTRY_FIELDS, ENTRY_FIELDS + 1  # columns of claim.sql behind the entry's own
-MAX_CODE, MAX_MESSAGE = 255, 2000
-DELIVERED = frozenset({OutcomeKind.DELIVERED, OutcomeKind.DUPLICATE})
+MAX_REASON = 2_000
 
 
 class PostgresStore:
     """The outbox in one PostgreSQL database (13 or later)."""
 
     def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
         self._connections = Connections(dsn)
         self._marks = Marks()
+        self._batch_rows: dict[str, int] = {}
 
     def close(self) -> None:
         self._connections.close()
@@ -50,6 +71,7 @@ class PostgresStore:
     def declare(self, channel: Channel) -> None:
         options = msgspec.to_builtins(channel)
         self._rows("declare_channel", name=options.pop("name"), options=json.dumps(options))
+        self._batch_rows[channel.name] = channel.batch_rows
 
     def channels(self) -> dict[str, Channel]:
         return {row[0]: _channel(row) for row in self._rows("channels")}
@@ -62,6 +84,18 @@ class PostgresStore:
         with self._connections.connection() as connection, connection.transaction():
             return run(connection, put_many_steps(entries, can_copy=True))
 
+    def put_once(self, key: str, body_hash: bytes, entries: Sequence[NewEntry]) -> list[UUID]:
+        with self._connections.connection() as connection, connection.transaction():
+            request = {"key": key, "body_hash": body_hash}
+            if not _asked(connection, "take_receipt", **request):
+                ((known_hash, ids),) = _asked(connection, "receipt", key=key)
+                if known_hash != body_hash:
+                    raise RequestReused(key)
+                return list(ids)
+            made = [put.id for put in run(connection, put_many_steps(entries, can_copy=True))]
+            _asked(connection, "fill_receipt", key=key, ids=made)
+            return made
+
     def claim(
         self,
         channel: str,
@@ -72,36 +106,77 @@ class PostgresStore:
         lease_seconds: int | None = None,
         tenant: str | None = None,
         token: UUID | None = None,
+        fresh_seconds: float | None = None,
     ) -> Batch:
-        check_claim(owner, max_rows=max_rows, max_bytes=max_bytes, lease_seconds=lease_seconds)
-        token = uuid4() if token is None else check_token(token)
-        wanted = {
-            "channel": channel,
-            "owner": owner,
-            "max_rows": max_rows,
-            "max_bytes": max_bytes,
-            "lease_seconds": lease_seconds,
-            "tenant": tenant,
-            "token": token,
-        }
-        marks = self._marks.of(channel)
-        rows = self._claim(wanted, marks)
-        if marks and not rows:
-            rows = self._claim(wanted, [])
-        entries = tuple([Entry(*row[:ENTRY_FIELDS]) for row in rows])
-        last = {row[TENANT]: (row[DUE], entry) for entry, row in zip(entries, rows, strict=True)}
-        self._marks.advance(channel, last, full=max_rows is not None and len(rows) >= max_rows)
-        expires = rows[0][EXPIRES] if rows else None
-        return Batch(channel=channel, token=token, lease_expires_at=expires, entries=entries)
-
-    def _claim(self, wanted: Mapping[str, Any], marks: Sequence[Mark]) -> list[tuple[Any, ...]]:
-        return self._rows(
-            "claim",
-            **wanted,
-            known=[mark.tenant for mark in marks] or None,
-            mark_ranks=[mark.rank for mark in marks] or None,
-            mark_seqs=[mark.seq for mark in marks] or None,
+        check_claim(
+            owner, max_rows=max_rows, max_bytes=max_bytes, lease_seconds=lease_seconds, fresh_seconds=fresh_seconds
         )
+        claim = Claim(
+            channel=channel,
+            owner=owner,
+            max_rows=max_rows,
+            max_bytes=max_bytes,
+            lease_seconds=lease_seconds,
+            tenant=tenant,
+            token=uuid4() if token is None else check_token(token),
+            fresh_seconds=fresh_seconds,
+        )
+        return self._claimed(claim, self._rows("claim", **self._claim_params(claim)))
+
+    def finish_and_claim(
+        self,
+        token: UUID,
+        outcomes: Mapping[UUID, Outcome] | None,
+        channel: str,
+        owner: str,
+        *,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
+        lease_seconds: int | None = None,
+        fresh_seconds: float | None = None,
+    ) -> tuple[dict[UUID, State], Batch]:
+        check_claim(
+            owner, max_rows=max_rows, max_bytes=max_bytes, lease_seconds=lease_seconds, fresh_seconds=fresh_seconds
+        )
+        finish = finish_call(token, outcomes)
+        claim = Claim(
+            channel=channel,
+            owner=owner,
+            max_rows=max_rows,
+            max_bytes=max_bytes,
+            lease_seconds=lease_seconds,
+            tenant=None,
+            token=uuid4(),
+            fresh_seconds=fresh_seconds,
+        )
+        if gives_back(outcomes):
+            self._marks.forget()
+        changed, rows = self._rows_of_both(finish, Call("claim", self._claim_params(claim)))
+        if not changed and outcomes != {}:
+            tell_lost_lease("finish_and_claim", token)
+        return states_of(changed), self._claimed(claim, rows)
+
+    def _claim_params(self, claim: Claim) -> dict[str, Any]:
+        marks = self._marks.of(claim.lane)
+        return claim._asdict() | {
+            "known": [mark.tenant for mark in marks] or None,
+            "mark_ranks": [mark.rank for mark in marks] or None,
+            "mark_seqs": [mark.seq for mark in marks] or None,
+        }
+
+    def _claimed(self, claim: Claim, rows: Sequence[tuple[Any, ...]]) -> Batch:
+        batch = batch_of(claim, rows)
+        full = bool(batch) and len(batch) >= self._most_rows(claim)
+        self._marks.advance(claim.lane, last_due(batch, rows), full=full)
+        return batch
+
+    def _most_rows(self, claim: Claim) -> int:
+        """How many rows make a full batch. The channel's own limit is read once: it only decides about a hint."""
+        if claim.max_rows is not None:
+            return claim.max_rows
+        if claim.channel not in self._batch_rows:
+            self._batch_rows = {name: channel.batch_rows for name, channel in self.channels().items()}
+        return self._batch_rows[claim.channel]
 
     @tells_lost_lease
     def renew(self, token: UUID, seconds: int) -> int:
@@ -114,16 +189,16 @@ class PostgresStore:
 
     @tells_lost_lease
     def finish(self, token: UUID, outcomes: Mapping[UUID, Outcome]) -> dict[UUID, State]:
-        given = [{"id": str(entry_id), **_outcome(outcome)} for entry_id, outcome in outcomes.items()]
-        rows = self._rows("finish", token=check_token(token), outcomes=json.dumps(given))
-        if any(outcome.kind not in DELIVERED for outcome in outcomes.values()):
+        call = finish_call(token, outcomes)
+        rows = self._rows(call.name, **call.params)
+        if gives_back(outcomes):
             self._marks.forget()
-        return {entry_id: State(state) for entry_id, state in rows}
+        return states_of(rows)
 
     @tells_lost_lease
     def finish_all(self, token: UUID) -> dict[UUID, State]:
-        rows = self._rows("finish_all", token=check_token(token))
-        return dict.fromkeys((row[0] for row in rows), State.DELIVERED)
+        call = finish_call(token, None)
+        return states_of(self._rows(call.name, **call.params))
 
     @tells_lost_lease
     def release(self, token: UUID) -> int:
@@ -139,12 +214,20 @@ class PostgresStore:
     def close_gate(self, channel: str, scope: str, seconds: float | None, reason: str) -> None:
         check_finite("seconds", seconds)
         check_scope(scope)
-        self._rows("close_gate", channel=channel, scope=scope, seconds=seconds, reason=cleaned(reason, MAX_MESSAGE))
+        self._rows("close_gate", channel=channel, scope=scope, seconds=seconds, reason=cleaned(reason, MAX_REASON))
 
     def open_gate(self, channel: str, scope: str) -> None:
         check_scope(scope)
         self._rows("open_gate", channel=channel, scope=scope)
         self._marks.forget()
+
+    def fail_gate(self, channel: str, scope: str, reason: str, *, cap_seconds: float, probe: bool = False) -> float:
+        check_scope(scope)
+        check_cap(cap_seconds)
+        said = cleaned(reason or "", MAX_REASON)
+        return float(
+            self._value("fail_gate", channel=channel, scope=scope, reason=said, cap_seconds=cap_seconds, probe=probe)
+        )
 
     def gates(self, channel: str | None = None) -> list[Gate]:
         return [
@@ -176,12 +259,60 @@ class PostgresStore:
             )
         )
 
+    def discard(self, channel: str, ids: Sequence[UUID]) -> int:
+        return int(self._value("discard", channel=channel, ids=[check_token(entry_id) for entry_id in ids]))
+
     def prune(self, channel: str, *, max_rows: int = 10_000) -> int:
+        self._rows("prune_receipts", seconds=RECEIPT_DAYS * 86_400)
         return int(self._value("prune", channel=channel, max_rows=max_rows))
 
     def stats(self) -> list[ChannelStats]:
         fields = ChannelStats.__struct_fields__
         return [ChannelStats(**dict(zip(fields, row, strict=True))) for row in self._rows("stats")]
+
+    def entries(
+        self,
+        channel: str,
+        *,
+        state: State | None = None,
+        tenant: str | None = None,
+        max_rows: int = 100,
+        after: str | None = None,
+    ) -> Page:
+        found = page(
+            lambda wanted: listing.look(self._rows, wanted),
+            channel,
+            state=state,
+            tenant=tenant,
+            max_rows=max_rows,
+            after=after,
+        )
+        if not found.lines and channel not in (known := self.channels()):
+            raise UnknownChannel(channel, list(known))
+        return found
+
+    def rest(self, channel: str, owner: str, seconds: float) -> Rest:
+        check_claim(owner)
+        check_rest(seconds)
+        asked = {"channel": channel, "owner": owner, "seconds": seconds}
+        for _ in range(2):  # what the first call wrote is seen by others when the second looks
+            wrote, due_in, unseen = self._rows("rest", **asked)[0]
+            if not wrote:
+                return Rest(due_in=due_in, unseen=unseen)
+        return Rest(due_in=0.0, unseen=True)  # somebody else writes under the same name
+
+    def stir(self, channel: str, owner: str) -> None:
+        check_claim(owner)
+        self._rows("stir", channel=channel, owner=owner)
+
+    def take_duty(self, duty: str, owner: str, seconds: float) -> bool:
+        check_name("duty", duty)
+        check_claim(owner)
+        check_rest(seconds)
+        return bool(self._value("take_duty", duty=duty, owner=owner, seconds=seconds))
+
+    def watch(self) -> PostgresWatch:
+        return PostgresWatch(self._dsn)
 
     def standing(self, entry_id: UUID) -> Standing:
         rows = self._rows("standing", id=check_token(entry_id))
@@ -195,11 +326,27 @@ class PostgresStore:
         return Standing(gate=gate, **known)
 
     def _rows(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
-        with self._connections.connection() as connection, connection.cursor(binary=True) as cursor:
-            return cursor.execute(query(PACKAGE, name).encode(), params).fetchall()
+        with self._connections.connection() as connection:
+            return _asked(connection, name, **params)
+
+    def _rows_of_both(self, first: Call, second: Call) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+        """Two statements in one round trip and one transaction: a pipeline is one when nothing in it asks for more."""
+        with self._connections.connection() as connection:
+            with connection.pipeline():
+                cursors = [connection.cursor(binary=True) for _ in range(2)]
+                for cursor, call in zip(cursors, (first, second), strict=True):
+                    cursor.execute(query(PACKAGE, call.name).encode(), call.params)
+            return cursors[0].fetchall(), cursors[1].fetchall()
 
     def _value(self, name: str, /, **params: Any) -> Any:
         return self._rows(name, **params)[0][0]
+
+
+def _asked(connection: Connection, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
+    """The rows that queries/<name>.sql answers, none where it answers none."""
+    with connection.cursor(binary=True) as cursor:
+        cursor.execute(query(PACKAGE, name).encode(), params)
+        return [] if cursor.rownumber is None else cursor.fetchall()
 
 
 def _channel(row: Sequence[Any]) -> Channel:
@@ -212,15 +359,3 @@ def _gate(channel: str, columns: Sequence[Any]) -> Gate | None:
     if scope is None:
         return None
     return Gate(channel=channel, scope=scope, closed_until=until, reason=reason, consecutive_failures=failures)
-
-
-def _outcome(outcome: Outcome) -> dict[str, Any]:
-    given: dict[str, Any] = {"outcome": outcome.kind.value}
-    if outcome.after is not None:
-        check_number("after", outcome.after)
-        given["after"] = min(outcome.after, MAX_WAIT_SECONDS)
-    if outcome.code is not None:
-        given["code"] = cleaned(outcome.code, MAX_CODE)
-    if outcome.message is not None:
-        given["message"] = cleaned(outcome.message, MAX_MESSAGE)
-    return given

@@ -34,6 +34,8 @@ from carrick.outbox.sqlite.special import pick_special
 
 FURTHEST = span(10_000 * 60)
 """How far the lowest priority ranks behind its due time."""
+LOWEST = -(2**63)
+"""Below every rank."""
 
 
 class Limits(NamedTuple):
@@ -45,6 +47,7 @@ class Limits(NamedTuple):
     lease_seconds: int | None
     tenant: str | None
     token: UUID
+    fresh_seconds: float | None = None
 
 
 def claim(connection: sqlite3.Connection, name: str, limits: Limits) -> Batch:
@@ -54,23 +57,27 @@ def claim(connection: sqlite3.Connection, name: str, limits: Limits) -> Batch:
     ((expired, special, low),) = rows(connection, "claim_view", channel=name, now=now)
     if expired:
         return_expired(connection, channel, now, now)
-    scopes = [scope for (scope,) in rows(connection, "claim_gates", channel=name, now=now)]
+    gates = rows(connection, "claim_gates", channel=name, now=now)
+    scopes = [scope for scope, half_open in gates if not half_open]
+    probe = any(half_open for _, half_open in gates)
     empty = Batch(channel=name, token=limits.token, lease_expires_at=None, entries=())
     if "*" in scopes:
         return empty
+    fresh = limits.fresh_seconds is not None
     search = Search(
         connection=connection,
         channel=channel,
         now=now,
+        floor=LOWEST if limits.fresh_seconds is None else now - span(limits.fresh_seconds),
         horizon=now + FURTHEST if low else now,
-        rows=limits.max_rows or channel.batch_rows,
+        rows=1 if probe else limits.max_rows or channel.batch_rows,
         bytes=limits.max_bytes or channel.batch_bytes,
         tenant=limits.tenant,
         held_tenants=[scope.removeprefix("tenant:") for scope in scopes if scope.startswith("tenant:")],
         held_principals=[scope.removeprefix("principal:") for scope in scopes if scope.startswith("principal:")],
     )
-    picked = _choose(search, comes_apart=bool(special or expired))
-    return _take(search, limits, picked) if picked.offers else empty
+    picked = _choose(search, comes_apart=bool(special or expired) and not fresh)
+    return _take(search, limits, picked, probe=probe) if picked.offers else empty
 
 
 def _choose(search: Search, *, comes_apart: bool) -> Pick:
@@ -157,8 +164,11 @@ class Round:
                     break
 
 
-def _take(search: Search, limits: Limits, picked: Pick) -> Batch:
-    expires_at = search.now + span(limits.lease_seconds or search.channel.lease_seconds)
+def _take(search: Search, limits: Limits, picked: Pick, *, probe: bool) -> Batch:
+    lease_seconds = limits.lease_seconds or search.channel.lease_seconds
+    expires_at = search.now + span(lease_seconds)
+    if probe:
+        rows(search.connection, "claim_probe", channel=search.channel.name, closed_until=expires_at)
     chosen = as_json(offer[SEQ] for offer in picked.offers)
     troubled = any(offer[TROUBLED] for offer in picked.offers)
     taken: dict[int, Taken] = {row[SEQ]: row for row in rows(search.connection, "claim", picked=chosen)}
@@ -181,6 +191,8 @@ def _take(search: Search, limits: Limits, picked: Pick) -> Batch:
         token=limits.token,
         lease_expires_at=moment(expires_at),
         entries=_entries(search.channel.name, in_order, {seq: trouble for seq, *trouble in troubles}),
+        lease_seconds=float(lease_seconds),
+        probe=probe,
     )
 
 

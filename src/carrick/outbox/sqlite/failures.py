@@ -100,4 +100,6 @@ def _cannot_open(path: Path | None, said: str) -> StoreError:
 def _refused(said: str) -> CarrickError | None:
     if "json_valid(payload)" in said:
         return InvalidPayload("payload", "SQLite cannot read it as JSON", "valid JSON in UTF-8")
+    if "carrick_record.id" in said:
+        return InvalidInput("id", "is that of an entry with another key", "a UUID that is new, or none")
     return None

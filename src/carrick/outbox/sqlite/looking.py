@@ -122,16 +122,16 @@ class Facts:
         return {
             "group_held": bool(held),
             "blocked_by": None if blocked_by is None else UUID(blocked_by),
-            "group_due_at": _group_due(*times) if coalesces else None,
+            "group_due_at": moment(group_due(*times)) if coalesces else None,
         }
 
 
-def _group_due(
+def group_due(
     troubled: int | None, undelayed: int | None, delayed: int | None, earliest: int | None, max_wait: int | None
-) -> datetime | None:
+) -> int:
     """When a group is due: last put + delay, an entry without delay, or the longest wait; not before a retry's time."""
     soonest = min(time for time in (undelayed, earliest if delayed is None else delayed, max_wait) if time is not None)
-    return moment(soonest if troubled is None else max(soonest, troubled))
+    return soonest if troubled is None else max(soonest, troubled)
 
 
 def _gate(row: tuple[Any, ...]) -> Gate:

@@ -36,11 +36,15 @@ NOTHING = Pick(())
 
 
 class Search(NamedTuple):
-    """One claim's search: the channel at one moment, the limits, and what is behind closed gates."""
+    """One claim's search: the channel at one moment, the limits, and what is behind closed gates.
+
+    `floor` and `horizon` are the ranks between which it looks; entries below the floor are not fresh enough.
+    """
 
     connection: sqlite3.Connection
     channel: Channel
     now: int
+    floor: int
     horizon: int
     rows: int
     bytes: int
@@ -56,6 +60,7 @@ class Search(NamedTuple):
             name,
             channel=self.channel.name,
             now=self.now,
+            floor=self.floor,
             horizon=self.horizon,
             held_principals=as_json(self.held_principals),
             **lists,

@@ -14,6 +14,7 @@ import msgspec
 
 from carrick.entry import NewEntry, Put, State
 from carrick.errors import BacklogFull, KeyReused, PayloadTooLarge, UnknownChannel
+from carrick.outbox.ids import new_id
 from carrick.outbox.sqlite.content import content_hash, same_json
 from carrick.outbox.sqlite.database import PACKAGE
 from carrick.outbox.sqlite.failures import named
@@ -149,9 +150,9 @@ def _put_chunks(chunks: Sequence[Sequence[NewEntry]]) -> Steps[list[Put]]:
 
 def _put_chunk(chunk: Sequence[NewEntry]) -> Steps[list[Put]]:
     """Entries that need no look at others."""
-    rows = yield Statement(query(PACKAGE, "put_many"), {"entries": _json([_bulk_row(entry) for entry in chunk])})
-    ids = msgspec.convert([entry_id for _, entry_id in sorted(rows, key=lambda row: row[0])], list[UUID])
-    return [Put(entry_id, True, State.PENDING) for entry_id in ids]
+    entries = [_bulk_row(entry) for entry in chunk]
+    yield Statement(query(PACKAGE, "put_many"), {"entries": _json(entries)})
+    return [Put(entry_id, True, State.PENDING) for entry_id in msgspec.convert([e[-1] for e in entries], list[UUID])]
 
 
 def _put_keyed(chunk: Sequence[NewEntry]) -> Steps[list[Put]]:
@@ -197,6 +198,7 @@ def _params(entry: NewEntry) -> dict[str, Any]:
         "occurred_at": None if entry.occurred_at is None else microseconds(entry.occurred_at),
         "delay_seconds": entry.delay_seconds,
         "max_wait_seconds": entry.max_wait_seconds,
+        "id": new_id() if entry.id is None else str(entry.id),
         "size": len(entry.payload),
     }
 

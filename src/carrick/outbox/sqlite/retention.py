@@ -1,4 +1,4 @@
-"""Sending dead entries round again, and removing ended entries past their retention."""
+"""Sending dead entries round again, and removing ended entries: those past their retention, or dead ones by name."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from carrick.outbox.sqlite.declaring import known_channel
 from carrick.outbox.sqlite.moment import PER_SECOND, span
 from carrick.outbox.sqlite.picking import as_json
 from carrick.outbox.statement import query
+from carrick.outbox.store import RECEIPT_DAYS
 
 DAY_SECONDS = 86_400
 
@@ -58,14 +59,29 @@ def prune(connection: sqlite3.Connection, name: str, max_rows: int) -> int:
         before = now - span(days * DAY_SECONDS)
         found = rows(connection, due, channel=name, before=before, max_rows=max_rows - len(seqs))
         seqs += [seq for (seq,) in found]
+    _remove(connection, channel, seqs, now)
+    return len(seqs)
+
+
+def discard(connection: sqlite3.Connection, name: str, ids: Sequence[UUID]) -> int:
+    """Remove those of the named entries that are dead, for good; how many. Raises UnknownChannel."""
+    channel = known_channel(connection, name)
+    ((now,),) = rows(connection, "now")
+    seqs = [seq for (seq,) in rows(connection, "discard", channel=name, ids=as_json(map(str, ids)))]
+    _remove(connection, channel, seqs, now)
+    return len(seqs)
+
+
+def _remove(connection: sqlite3.Connection, channel: Channel, seqs: list[int], now: int) -> None:
+    """Remove ended entries; keys that the channel remembers outlive them."""
     chosen = as_json(seqs)
     if channel.remember_keys_days > 0:
         _remember(connection, channel, chosen, now)
+    rows(connection, "prune_receipts", age=span(RECEIPT_DAYS * DAY_SECONDS))
     rows(connection, "prune_emptied")
     rows(connection, "prune", seqs=chosen)
     rows(connection, "prune_newest", seqs=chosen)
     rows(connection, "prune_endings", seqs=chosen)
-    return len(seqs)
 
 
 def _remember(connection: sqlite3.Connection, channel: Channel, seqs: str, now: int) -> None:

@@ -8,20 +8,43 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
-from carrick.entry import Batch, ChannelStats, Gate, NewEntry, Outcome, Put, Standing, State
-from carrick.errors import InvalidInput
+import msgspec
+
+from carrick.entry import Batch, ChannelStats, Gate, NewEntry, Outcome, Page, Put, Rest, Standing, State
+from carrick.errors import InvalidInput, RequestReused
 from carrick.outbox.channel import MAX_LEASE_SECONDS, MAX_WAIT_SECONDS, Channel
-from carrick.outbox.fencing import tells_lost_lease
-from carrick.outbox.limits import check_claim, check_finite, check_limit, check_scope, check_token
-from carrick.outbox.sqlite import claiming, declaring, expiring, finishing, looking, migrate, retention
+from carrick.outbox.fencing import tell_lost_lease, tells_lost_lease
+from carrick.outbox.limits import (
+    LONGEST_GATE_SECONDS,
+    check_cap,
+    check_claim,
+    check_finite,
+    check_limit,
+    check_name,
+    check_rest,
+    check_scope,
+    check_token,
+)
+from carrick.outbox.paging import page
+from carrick.outbox.sqlite import (
+    claiming,
+    declaring,
+    expiring,
+    finishing,
+    gating,
+    listing,
+    looking,
+    migrate,
+    resting,
+    retention,
+)
 from carrick.outbox.sqlite.database import Database, rows, run
 from carrick.outbox.sqlite.group_commit import GroupCommit
-from carrick.outbox.sqlite.moment import FOREVER, moment, span
+from carrick.outbox.sqlite.moment import moment, span
 from carrick.outbox.sqlite.putting import put_many_steps
-from carrick.outbox.wording import cleaned, intent_text
+from carrick.outbox.sqlite.watching import SqliteWatch
+from carrick.outbox.wording import intent_text
 
-MAX_REASON = 2_000
-LONGEST_GATE_SECONDS = 3_153_600_000
 MOST_REDRIVEN = 2**31 - 1
 MOST_PRUNED = 1_000_000
 
@@ -59,6 +82,20 @@ class SqliteStore:
         with self._database.write() as connection:
             return run(connection, put_many_steps(entries))
 
+    def watch(self) -> SqliteWatch:
+        return SqliteWatch(self._database.path)
+
+    def put_once(self, key: str, body_hash: bytes, entries: Sequence[NewEntry]) -> list[UUID]:
+        with self._database.write() as connection:
+            for known_hash, ids in rows(connection, "receipt", key=key):
+                if known_hash != body_hash:
+                    raise RequestReused(key)
+                return msgspec.json.decode(ids, type=list[UUID])
+            made = [put.id for put in run(connection, put_many_steps(entries))]
+            ids = msgspec.json.encode(made).decode()
+            rows(connection, "fill_receipt", key=key, body_hash=body_hash, ids=ids)
+            return made
+
     def claim(
         self,
         channel: str,
@@ -69,12 +106,43 @@ class SqliteStore:
         lease_seconds: int | None = None,
         tenant: str | None = None,
         token: UUID | None = None,
+        fresh_seconds: float | None = None,
     ) -> Batch:
-        check_claim(owner, max_rows=max_rows, max_bytes=max_bytes, lease_seconds=lease_seconds)
+        check_claim(
+            owner, max_rows=max_rows, max_bytes=max_bytes, lease_seconds=lease_seconds, fresh_seconds=fresh_seconds
+        )
         held_by = uuid4() if token is None else check_token(token)
-        limits = claiming.Limits(owner, max_rows, max_bytes, lease_seconds, tenant, held_by)
+        limits = claiming.Limits(owner, max_rows, max_bytes, lease_seconds, tenant, held_by, fresh_seconds)
         with self._database.write() as connection:
             return claiming.claim(connection, channel, limits)
+
+    def finish_and_claim(
+        self,
+        token: UUID,
+        outcomes: Mapping[UUID, Outcome] | None,
+        channel: str,
+        owner: str,
+        *,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
+        lease_seconds: int | None = None,
+        fresh_seconds: float | None = None,
+    ) -> tuple[dict[UUID, State], Batch]:
+        check_claim(
+            owner, max_rows=max_rows, max_bytes=max_bytes, lease_seconds=lease_seconds, fresh_seconds=fresh_seconds
+        )
+        lease = check_token(token)
+        finishing.check_outcomes(outcomes or {})
+        limits = claiming.Limits(owner, max_rows, max_bytes, lease_seconds, None, uuid4(), fresh_seconds)
+        with self._database.write() as connection:
+            if outcomes is None:
+                changed = finishing.finish_all(connection, lease)
+            else:
+                changed = finishing.finish(connection, lease, outcomes)
+            batch = claiming.claim(connection, channel, limits)
+        if not changed and outcomes != {}:
+            tell_lost_lease("finish_and_claim", token)
+        return changed, batch
 
     @tells_lost_lease
     def renew(self, token: UUID, seconds: int) -> int:
@@ -122,17 +190,18 @@ class SqliteStore:
         if seconds is not None and seconds > LONGEST_GATE_SECONDS:
             raise InvalidInput("seconds", f"{seconds} is out of range", "0 or more, or None until opened")
         with self._database.write() as connection:
-            declaring.known_channel(connection, channel)
-            now = rows(connection, "now")[0][0]
-            until = FOREVER if seconds is None else now + span(seconds)
-            said = cleaned(reason or "", MAX_REASON)
-            rows(connection, "close_gate", channel=channel, scope=scope, now=now, closed_until=until, reason=said)
+            gating.close_gate(connection, channel, scope, seconds, reason)
 
     def open_gate(self, channel: str, scope: str) -> None:
         check_scope(scope)
         with self._database.write() as connection:
-            declaring.known_channel(connection, channel)
-            rows(connection, "open_gate", channel=channel, scope=scope)
+            gating.open_gate(connection, channel, scope)
+
+    def fail_gate(self, channel: str, scope: str, reason: str, *, cap_seconds: float, probe: bool = False) -> float:
+        check_scope(scope)
+        check_cap(cap_seconds)
+        with self._database.write() as connection:
+            return gating.fail_gate(connection, channel, scope, reason, cap_seconds, probe=probe)
 
     def gates(self, channel: str | None = None) -> list[Gate]:
         with self._database.read() as connection:
@@ -159,6 +228,11 @@ class SqliteStore:
                 retention.redrive(connection, channel, seqs, spread_seconds)
             return len(seqs)
 
+    def discard(self, channel: str, ids: Sequence[UUID]) -> int:
+        wanted = [check_token(entry_id) for entry_id in ids]
+        with self._database.write() as connection:
+            return retention.discard(connection, channel, wanted)
+
     def prune(self, channel: str, *, max_rows: int = 10_000) -> int:
         check_limit("max_rows", max_rows, MOST_PRUNED)
         with self._database.write() as connection:
@@ -167,6 +241,44 @@ class SqliteStore:
     def stats(self) -> list[ChannelStats]:
         with self._database.read() as connection:
             return looking.stats(connection)
+
+    def entries(
+        self,
+        channel: str,
+        *,
+        state: State | None = None,
+        tenant: str | None = None,
+        max_rows: int = 100,
+        after: str | None = None,
+    ) -> Page:
+        with self._database.read() as connection:
+            declaring.known_channel(connection, channel)
+            return page(
+                lambda wanted: listing.look(connection, wanted),
+                channel,
+                state=state,
+                tenant=tenant,
+                max_rows=max_rows,
+                after=after,
+            )
+
+    def rest(self, channel: str, owner: str, seconds: float) -> Rest:
+        """Nobody needs to know that a relay rests: the file's data version wakes it (`watch`)."""
+        check_claim(owner)
+        check_rest(seconds)
+        with self._database.read() as connection:
+            return Rest(due_in=resting.due_in(connection, channel), unseen=False)
+
+    def stir(self, channel: str, owner: str) -> None:
+        """Nothing to do: nobody was told that it rests."""
+        check_claim(owner)
+
+    def take_duty(self, duty: str, owner: str, seconds: float) -> bool:
+        check_name("duty", duty)
+        check_claim(owner)
+        check_rest(seconds)
+        with self._database.write() as connection:
+            return resting.take_duty(connection, duty, owner, seconds)
 
     def standing(self, entry_id: UUID) -> Standing:
         wanted = check_token(entry_id)

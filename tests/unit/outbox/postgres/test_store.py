@@ -11,6 +11,7 @@ from carrick import Outbox, Outcome
 from carrick.errors import StoreUnavailable
 from carrick.outbox.postgres import marks
 from carrick.outbox.postgres.store import PostgresStore
+from carrick.testing import PostgresClock
 
 
 @pytest.fixture
@@ -85,6 +86,49 @@ def test_marks_are_used_between_full_looks(
     assert payloads(outbox, 2) == [b"2", b"3"]
     monkeypatch.setattr(marks, "FULL_LOOK_EVERY_SECONDS", 0.0)
     assert payloads(outbox, 2)[0] == b'"late"'
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["claim", "finish_and_claim"])
+def test_an_entry_below_the_mark_is_found_at_once_when_nothing_is_above_it(
+    outbox: Outbox, newest_postgres_dsn: str, monkeypatch: pytest.MonkeyPatch, together: bool
+) -> None:
+    monkeypatch.setattr(marks, "FULL_LOOK_EVERY_SECONDS", 1e9)
+    with psycopg.connect(newest_postgres_dsn) as slow:
+        outbox.put(slow, channel="c", event_type="e", payload="late")
+        fill(outbox, 2)
+        batch = outbox.claim("c", max_rows=2)
+        slow.commit()
+    if together:
+        _, batch = outbox.store.finish_and_claim(batch.token, None, "c", "w", max_rows=2)
+    else:
+        batch = outbox.claim("c", max_rows=2)
+    assert [entry.payload for entry in batch] == [b'"late"']
+
+
+def test_a_batch_as_large_as_the_channel_allows_leaves_marks_too(
+    outbox: Outbox, newest_postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(marks, "FULL_LOOK_EVERY_SECONDS", 1e9)
+    outbox.channel("c", batch_rows=2)
+    with Outbox.connect(newest_postgres_dsn) as relay, psycopg.connect(newest_postgres_dsn) as slow:
+        outbox.put(slow, channel="c", event_type="e", payload="late")
+        fill(outbox, 6)
+        assert [entry.payload for entry in relay.store.claim("c", "w")] == [b"0", b"1"]
+        slow.commit()
+        assert [entry.payload for entry in relay.store.claim("c", "w")] == [b"2", b"3"]
+
+
+def test_a_claim_in_sql_can_ask_for_fresh_entries_and_tells_the_probe(outbox: Outbox, newest_postgres_dsn: str) -> None:
+    fill(outbox, 1)
+    PostgresClock(newest_postgres_dsn).shift(3600)
+    with psycopg.connect(newest_postgres_dsn, autocommit=True) as connection:
+        fresh = "select probe from carrick.claim('c', 'w', fresh_seconds => 60)"
+        assert connection.execute(fresh).fetchall() == []
+        fill(outbox, 3)
+        assert connection.execute(fresh).fetchall() == [(False,)] * 3
+        connection.execute("select carrick.fail_gate('c', '*', 'no answer', cap_seconds => 0.001)")
+        PostgresClock(newest_postgres_dsn).shift(3601)
+        assert connection.execute("select probe from carrick.claim('c', 'w')").fetchall() == [(True,)]
 
 
 def test_entries_given_back_by_this_process_are_seen_at_once(outbox: Outbox, monkeypatch: pytest.MonkeyPatch) -> None:

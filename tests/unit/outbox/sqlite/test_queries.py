@@ -52,6 +52,30 @@ def test_claims_walk_the_index_of_waiting_entries(path: Path, name: str) -> None
     assert any("carrick_work_rank" in line for line in plan(path, name))
 
 
+@pytest.mark.parametrize("name", ["claim_lane", "claim_stream", "claim_oldest", "claim_ordered", "claim_coalesce"])
+def test_a_claim_of_fresh_entries_begins_where_they_begin(path: Path, name: str) -> None:
+    assert any("tenant_id=? AND rank>? AND rank<?" in line for line in plan(path, name))
+
+
+@pytest.mark.parametrize(
+    ("name", "range_"),
+    [
+        ("entries_pending", "INTEGER PRIMARY KEY (rowid>?)"),
+        ("entries_claimed", "carrick_work_batch (batch_id=? AND rowid>?)"),
+        ("entries_dead", "carrick_ended_dead (channel=? AND ended_at>?)"),
+        ("entries_delivered", "carrick_ended_delivered (channel=? AND ended_at>?)"),
+        ("rest_lane", "carrick_work_rank (channel=? AND tenant_id=?)"),
+        ("rest_times", "carrick_work_low (channel=?)"),
+    ],
+)
+def test_lists_and_relays_that_rest_read_a_range_of_an_index(path: Path, name: str, range_: str) -> None:
+    assert any(range_ in line for line in plan(path, name))
+
+
+def test_a_page_of_waiting_entries_sorts_nothing(path: Path) -> None:
+    assert not any("TEMP B-TREE" in line for line in plan(path, "entries_pending"))
+
+
 def test_a_claim_of_one_tenant_sorts_nothing(path: Path) -> None:
     assert not any("TEMP B-TREE" in line for line in plan(path, "claim_lane"))
 

@@ -2,7 +2,7 @@
 -- states. Writes become the engine's own operations; what the two views share stands in 0001_outbox_view.sql.
 
 select carrick._compat_reserve('sync_outbox');
-select carrick.declare_channel('cloud', '{"mode": "stream", "one_tenant": true}');
+select carrick.declare_channel('cloud', '{"mode": "ordered", "one_tenant": true}');
 
 -- A state by any name that an outbox has for it.
 create function carrick._compat_state(p_status text) returns text

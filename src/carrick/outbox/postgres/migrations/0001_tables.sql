@@ -179,6 +179,22 @@ create table carrick.gate (
   primary key (channel, scope)
 );
 
+-- Unlogged: it is written whenever a relay has nothing to do, and a server that starts again finds all relays awake.
+create unlogged table carrick.sleeper (
+  channel text collate "C" not null,
+  owner   text collate "C" not null,
+  until   timestamptz not null,
+  primary key (channel, owner)
+);
+comment on table carrick.sleeper is 'Relays that rest: until then a put into the channel notifies them.';
+
+create table carrick.duty (
+  name  text collate "C" primary key,
+  owner text not null,
+  until timestamptz not null
+);
+comment on table carrick.duty is 'What one replica at a time does for all, and until when it is that one.';
+
 create table carrick.turn (
   channel   text collate "C" primary key,
   tenant_id text collate "C"

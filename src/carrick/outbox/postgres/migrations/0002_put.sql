@@ -173,6 +173,17 @@ begin
   end if;
 end $$;
 
+-- Notifies the relays of a channel if one of them rests: NOTIFY takes a lock at commit, so it is for sleepers only. First it locks `work` as
+-- a write does: a relay that rests looks for such locks after it is seen to rest, so one of the two sees the other.
+create function carrick._wake(p_channel text) returns void
+  language plpgsql as $$
+begin
+  lock table carrick.work in row exclusive mode;
+  if exists (select from carrick.sleeper s where s.channel = p_channel and s.until > carrick.clock()) then
+    perform pg_notify('carrick_put', p_channel);
+  end if;
+end $$;
+
 create function carrick._put(
   p_channel text, p_event_type text, p_payload json, p_key text, p_tenant_id text, p_group_key text, p_principal text,
   p_priority int, p_headers jsonb, p_occurred_at timestamptz, p_delay_seconds double precision,
@@ -210,6 +221,10 @@ begin
     select k.id, k.created, k.state, k.problem into id, created, state, problem
       from carrick._known_key(c, p_tenant_id, p_key, p_event_type, p_payload::text, p_group_key, p_principal) k;
     if id is not null or problem is not null then
+      return;
+    end if;
+    if p_id is not null and exists (select from carrick.record r where r.id = p_id) then
+      problem := 'key_reused'; -- the id is that of an entry with another key
       return;
     end if;
   end if;
@@ -257,6 +272,9 @@ begin
   values (v_seq, id, p_channel, p_tenant_id, p_principal, p_group_key, v_size, p_priority, v_due,
           carrick._rank(v_due, p_priority), v_now + p_max_wait_seconds * interval '1 second', p_delay_seconds is not null);
   state := 'pending';
+  if exists (select from carrick.sleeper s where s.channel = p_channel and s.until > v_now) then -- as _wake
+    perform pg_notify('carrick_put', p_channel);
+  end if;
 end $$;
 
 create function carrick._refuse_range(
@@ -344,7 +362,7 @@ begin
 end $$;
 
 -- What a bulk put must know before it starts: the clock, that many sequence numbers, and per known channel the largest
--- payload and whether it is bounded.
+-- payload and whether it is bounded. Relays that rest are notified when its transaction commits.
 create function carrick._before_bulk(
   p_channels text[], p_count int, out now timestamptz, out seqs bigint[], out channels text[],
   out max_payload_bytes int[], out bounded boolean[])
@@ -353,6 +371,7 @@ begin
   select array_agg(c.name), array_agg(c.max_payload_bytes), array_agg(c.max_backlog_bytes is not null)
     into channels, max_payload_bytes, bounded from carrick.channel c where c.name = any(p_channels);
   now := carrick.clock();
+  perform carrick._wake(c) from unnest(channels) c;
   seqs := array(select nextval('carrick.record_seq_seq') from generate_series(1, p_count));
 end $$;
 
@@ -360,7 +379,7 @@ end $$;
 create function carrick._put_many(
   p_channel text[], p_event_type text[], p_payload text[], p_key text[], p_tenant_id text[], p_group_key text[],
   p_principal text[], p_priority int[], p_headers text[], p_occurred_at timestamptz[], p_delay_seconds double precision[],
-  p_max_wait_seconds double precision[], p_traceparent text[])
+  p_max_wait_seconds double precision[], p_traceparent text[], p_id uuid[])
   returns table (id uuid, created boolean, state text, problem text, problem_at int)
   language plpgsql as $$
 declare
@@ -376,7 +395,7 @@ begin
       select * into p from carrick._put(
         p_channel[v_at], p_event_type[v_at], p_payload[v_at]::json, p_key[v_at], p_tenant_id[v_at], p_group_key[v_at],
         p_principal[v_at], p_priority[v_at], p_headers[v_at]::jsonb, p_occurred_at[v_at], p_delay_seconds[v_at],
-        p_max_wait_seconds[v_at], p_traceparent[v_at], null, null);
+        p_max_wait_seconds[v_at], p_traceparent[v_at], null, p_id[v_at]);
       if p.problem is not null then
         v_problem := p.problem;
         v_problem_at := v_at - 1;

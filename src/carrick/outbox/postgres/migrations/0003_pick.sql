@@ -51,7 +51,8 @@ end $$;
 
 -- Independent entries of the given tenants, each tenant its share, oldest rank first; up to the limits, and locked.
 -- `cut`: the limit in bytes left some out.
--- `p_mark_ranks` and `p_mark_seqs`: per tenant, where an earlier scan left off (a hint; null starts at the oldest).
+-- `p_mark_ranks` and `p_mark_seqs`: per tenant, where to start: where an earlier scan left off (a hint), or where fresh
+-- entries begin; null starts at the oldest.
 create function carrick._pick_stream(
   p_channel text, p_lanes text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_now timestamptz,
   p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint, out picked bigint[], out cut boolean)
@@ -95,10 +96,11 @@ end $$;
 
 -- The first entries of groups, and entries without a group, that may go: in the order in which they should, and locked.
 -- It looks at the oldest entries first. Where most of those wait behind the head of their group, it goes from group to
--- group instead, so that a long queue behind one head costs the others nothing.
+-- group instead, so that a long queue behind one head costs the others nothing. Not so for fresh entries, those from
+-- `p_floor` on: all groups are too many to look at for a claim that passes over a backlog.
 create function carrick._heads(
-  p_channel text, p_fair boolean, p_lanes text[], p_now timestamptz, p_horizon timestamptz, p_held_principals text[],
-  p_share int, p_rows int) returns bigint[]
+  p_channel text, p_fair boolean, p_lanes text[], p_now timestamptz, p_floor timestamptz, p_horizon timestamptz,
+  p_held_principals text[], p_share int, p_rows int) returns bigint[]
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
@@ -115,8 +117,8 @@ begin
           from unnest(p_lanes) with ordinality as lane(tenant, n)
          cross join lateral (
            select array(select y.seq from carrick.work y
-                         where y.channel = p_channel and y.tenant_id = lane.tenant and y.rank <= p_horizon and y.due <= p_now
-                           and not y.special and (y.principal is null or y.principal <> all (p_held_principals))
+                         where y.channel = p_channel and y.tenant_id = lane.tenant and y.rank >= p_floor and y.rank <= p_horizon
+                           and y.due <= p_now and not y.special and (y.principal is null or y.principal <> all (p_held_principals))
                          order by y.rank, y.seq limit v_look) as seqs) near
          cross join lateral (
            select z.seq, z.rank, cardinality(near.seqs) as looked from carrick.work z
@@ -132,10 +134,13 @@ begin
         ) h;
     if 4 * coalesce(cardinality(v_heads), 0) >= p_rows
        or (v_heads is not null and v_looked < v_look)
-       or not carrick._many_wait(p_channel, p_lanes, p_now, v_look) then
+       or not carrick._many_wait(p_channel, p_lanes, p_floor, p_now, v_look) then
       return v_heads;
     end if;
   end loop;
+  if p_floor > '-infinity' then
+    return v_heads;
+  end if;
   select array_agg(h.seq order by case when p_fair then h.place end, case when p_fair then h.lane end, h.rank, h.seq)
     into v_heads
     from (
@@ -152,12 +157,13 @@ begin
 end $$;
 
 -- Whether some tenant has that many entries due: then not all of them have been looked at.
-create function carrick._many_wait(p_channel text, p_lanes text[], p_now timestamptz, p_many int) returns boolean
+create function carrick._many_wait(
+  p_channel text, p_lanes text[], p_floor timestamptz, p_now timestamptz, p_many int) returns boolean
   language sql stable as $$
   select exists (
     select from unnest(p_lanes) as lane(tenant)
      cross join lateral (
-       select from carrick.work w where w.channel = p_channel and w.tenant_id = lane.tenant and w.due <= p_now
+       select from carrick.work w where w.channel = p_channel and w.tenant_id = lane.tenant and w.rank >= p_floor and w.due <= p_now
         order by w.rank, w.seq offset p_many - 1 limit 1) at_least)
 $$;
 
@@ -193,8 +199,8 @@ end $$;
 -- delivered or dead, or earlier in this very batch (G5).
 -- Tenants share the batch, or, where the channel is not fair, the oldest go first whoever's they are.
 create function carrick._pick_ordered(
-  p_channel text, p_fair boolean, p_lanes text[], p_now timestamptz, p_horizon timestamptz, p_held_principals text[],
-  p_rows int, p_bytes bigint, out picked bigint[], out cut boolean)
+  p_channel text, p_fair boolean, p_lanes text[], p_now timestamptz, p_floor timestamptz, p_horizon timestamptz,
+  p_held_principals text[], p_rows int, p_bytes bigint, out picked bigint[], out cut boolean)
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
@@ -202,7 +208,7 @@ declare
   v_heads bigint[];
   v_run int;
 begin
-  v_heads := carrick._heads(p_channel, p_fair, p_lanes, p_now, p_horizon, p_held_principals, v_share, p_rows);
+  v_heads := carrick._heads(p_channel, p_fair, p_lanes, p_now, p_floor, p_horizon, p_held_principals, v_share, p_rows);
   if v_heads is null then
     picked := '{}';
     return;
@@ -226,7 +232,7 @@ begin
              union all
              (select y.seq, y.size, 1 + row_number() over (order by y.seq)::int, y.ready
                 from (select z.seq, z.size,
-                             z.due <= p_now and not z.special
+                             z.due <= p_now and z.rank >= p_floor and not z.special
                              and (z.principal is null or z.principal <> all (p_held_principals)) as ready
                         from carrick.work z
                        where z.channel = p_channel and z.tenant_id = h.tenant_id and z.group_key = h.group_key
@@ -240,7 +246,7 @@ end $$;
 
 -- Whole waiting groups of one tenant that are due. `p_units` counts groups; an entry without a group is one by itself.
 create function carrick._pick_coalesce(
-  p_channel text, p_tenant text, p_now timestamptz, p_horizon timestamptz, p_held_principals text[],
+  p_channel text, p_tenant text, p_now timestamptz, p_floor timestamptz, p_horizon timestamptz, p_held_principals text[],
   p_units int, p_bytes bigint) returns bigint[]
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
@@ -257,8 +263,8 @@ begin
                 from (
                   -- a group is seen through its first due entry
                   select w.* from carrick.work w
-                   where w.channel = p_channel and w.tenant_id = p_tenant and w.rank <= p_horizon and w.due <= p_now
-                     and not w.special and (w.principal is null or w.principal <> all (p_held_principals))
+                   where w.channel = p_channel and w.tenant_id = p_tenant and w.rank >= p_floor and w.rank <= p_horizon
+                     and w.due <= p_now and not w.special and (w.principal is null or w.principal <> all (p_held_principals))
                      and (w.group_key is null
                           or not exists (select from carrick.work e where e.channel = p_channel and e.tenant_id = p_tenant
                                             and e.group_key = w.group_key and e.seq < w.seq and e.due <= p_now
@@ -335,7 +341,7 @@ end $$;
 
 -- A channel that is not fair: the oldest entries whoever's they are.
 create function carrick._pick_oldest(
-  c carrick.channel, p_now timestamptz, p_horizon timestamptz, p_held_tenants text[], p_held_principals text[],
+  c carrick.channel, p_now timestamptz, p_floor timestamptz, p_horizon timestamptz, p_held_tenants text[], p_held_principals text[],
   p_rows int, p_bytes bigint) returns bigint[]
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
@@ -347,7 +353,7 @@ declare
 begin
   if c.mode = 'ordered' then
     select x.picked into v_picked
-      from carrick._pick_ordered(c.name, false, v_lanes, p_now, p_horizon, p_held_principals, p_rows, p_bytes) x;
+      from carrick._pick_ordered(c.name, false, v_lanes, p_now, p_floor, p_horizon, p_held_principals, p_rows, p_bytes) x;
     return v_picked;
   end if;
   -- rows that others have locked must not count, so each tenant offers its oldest free ones
@@ -356,8 +362,8 @@ begin
       from unnest(v_lanes) as lane(tenant)
      cross join lateral (
        select z.seq, z.rank from carrick.work z
-        where z.channel = c.name and z.tenant_id = lane.tenant and z.rank <= p_horizon and z.due <= p_now
-          and not z.special and (z.principal is null or z.principal <> all (p_held_principals))
+        where z.channel = c.name and z.tenant_id = lane.tenant and z.rank >= p_floor and z.rank <= p_horizon
+          and z.due <= p_now and not z.special and (z.principal is null or z.principal <> all (p_held_principals))
         order by z.rank, z.seq limit p_rows for update skip locked) w
      order by w.rank, w.seq limit p_rows);
   select array_agg(x.seq order by x.n) into v_picked

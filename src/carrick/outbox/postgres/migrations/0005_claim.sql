@@ -29,8 +29,9 @@ begin
 end $$;
 
 -- Chooses what to claim: entries that come back apart first, else by the channel's mode, tenants in turn.
+-- `p_floor`: only fresh entries, those that rank from there on; '-infinity' for all. What comes back apart is never fresh.
 create function carrick._pick(
-  c carrick.channel, p_tenant text, p_now timestamptz, p_rows int, p_bytes bigint,
+  c carrick.channel, p_tenant text, p_now timestamptz, p_floor timestamptz, p_rows int, p_bytes bigint,
   p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[]) returns bigint[]
   language plpgsql
   set plan_cache_mode = force_generic_plan as $$
@@ -42,7 +43,7 @@ declare
   v_horizon timestamptz := p_now;
   v_one boolean := c.one_tenant or c.mode = 'coalesce';
   v_apart text[] := array(select distinct w.tenant_id from carrick.work w
-                           where w.channel = c.name and w.special and w.due <= p_now);
+                           where p_floor = '-infinity' and w.channel = c.name and w.special and w.due <= p_now);
   v_lanes text[];
   v_start text;
   v_chunk int;
@@ -60,10 +61,10 @@ begin
     if v_picked <> '{}' or p_tenant = any (v_held_tenants) then
       return v_picked;
     elsif p_tenant is null then
-      return carrick._pick_oldest(c, p_now, v_horizon, v_held_tenants, v_held_principals, p_rows, p_bytes);
+      return carrick._pick_oldest(c, p_now, p_floor, v_horizon, v_held_tenants, v_held_principals, p_rows, p_bytes);
     end if;
     select x.picked into v_picked
-      from carrick._pick_lanes(c, array[p_tenant], p_known, p_mark_ranks, p_mark_seqs, p_now, v_horizon,
+      from carrick._pick_lanes(c, array[p_tenant], p_known, p_mark_ranks, p_mark_seqs, p_now, p_floor, v_horizon,
                                v_held_principals, p_rows, p_bytes) x;
     return v_picked;
   end if;
@@ -79,7 +80,7 @@ begin
       v_chunk := carrick._chunk(v_lanes, v_apart, case when v_one then 1 else p_rows end);
       select x.* into v_picked, v_cut from carrick._pick_lanes(
         c, array(select l from unnest(v_lanes[1:v_chunk]) l where l <> all (v_held_tenants)), p_known, p_mark_ranks,
-        p_mark_seqs, p_now, v_horizon, v_held_principals, p_rows, p_bytes) x;
+        p_mark_seqs, p_now, p_floor, v_horizon, v_held_principals, p_rows, p_bytes) x;
       if v_cut and v_chunk > 1 and v_picked <> '{}' then -- not all of them were served
         v_chunk := (select max(array_position(v_lanes, w.tenant_id::text)) from carrick.work w where w.seq = any(v_picked));
       end if;
@@ -114,9 +115,13 @@ end $$;
 
 create function carrick._pick_lanes(
   c carrick.channel, p_lanes text[], p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_now timestamptz,
-  p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint, out picked bigint[], out cut boolean)
+  p_floor timestamptz, p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint, out picked bigint[],
+  out cut boolean)
   language plpgsql
   set plan_cache_mode = force_generic_plan as $$
+declare
+  v_ranks timestamptz[];
+  v_seqs bigint[];
 begin
   if p_lanes = '{}' then
     picked := '{}';
@@ -124,16 +129,19 @@ begin
   end if;
   case c.mode
     when 'stream' then
-      select x.* into picked, cut from carrick._pick_stream(
-        c.name, p_lanes,
-        array(select p_mark_ranks[array_position(p_known, l.tenant)] from unnest(p_lanes) with ordinality l(tenant, n) order by n),
-        array(select p_mark_seqs[array_position(p_known, l.tenant)] from unnest(p_lanes) with ordinality l(tenant, n) order by n),
-        p_now, p_horizon, p_held_principals, p_rows, p_bytes) x;
+      select array_agg(greatest(m.rank, p_floor) order by l.n),
+             array_agg(case when m.rank >= p_floor then m.seq else 0 end order by l.n)
+        into v_ranks, v_seqs
+        from unnest(p_lanes) with ordinality as l(tenant, n)
+       cross join lateral (select array_position(p_known, l.tenant) as at) k
+       cross join lateral (select p_mark_ranks[k.at] as rank, p_mark_seqs[k.at] as seq) m;
+      select x.* into picked, cut
+        from carrick._pick_stream(c.name, p_lanes, v_ranks, v_seqs, p_now, p_horizon, p_held_principals, p_rows, p_bytes) x;
     when 'ordered' then
       select x.* into picked, cut
-        from carrick._pick_ordered(c.name, true, p_lanes, p_now, p_horizon, p_held_principals, p_rows, p_bytes) x;
+        from carrick._pick_ordered(c.name, true, p_lanes, p_now, p_floor, p_horizon, p_held_principals, p_rows, p_bytes) x;
     when 'coalesce' then
-      picked := carrick._pick_coalesce(c.name, p_lanes[1], p_now, p_horizon, p_held_principals, p_rows, p_bytes);
+      picked := carrick._pick_coalesce(c.name, p_lanes[1], p_now, p_floor, p_horizon, p_held_principals, p_rows, p_bytes);
   end case;
 end $$;
 
@@ -142,11 +150,28 @@ create type carrick.claimed_entry as (
   payload json, headers jsonb, payload_size_bytes int, priority int, traceparent text, occurred_at timestamptz,
   created_at timestamptz, attempt_count int, crash_count int, intent jsonb,
   lease_token uuid, lease_expires_at timestamptz, batch_id uuid, claimed_by text, claimed_at timestamptz,
-  next_attempt_at timestamptz);
+  next_attempt_at timestamptz, probe boolean);
+
+-- How the gate of the whole channel stands: `closed`, or `half open` when failures closed it and its time is up. Half open, one claim may
+-- try: it has the gate locked then, and closes it for the length of its lease (G7). A claim that finds it locked takes nothing.
+create function carrick._pass_gate(p_channel text, p_now timestamptz, out closed boolean, out half_open boolean)
+  language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+begin
+  select g.closed_until > p_now, g.consecutive_failures > 0 into closed, half_open
+    from carrick.gate g where g.channel = p_channel and g.scope = '*';
+  if not found or closed or not half_open then
+    return;
+  end if;
+  perform from carrick.gate g
+    where g.channel = p_channel and g.scope = '*' and g.closed_until <= p_now for update skip locked;
+  closed := not found;
+end $$;
 
 create function carrick._claim(
   p_channel text, p_owner text, p_max_rows int, p_max_bytes int, p_lease_seconds int, p_tenant text, p_token uuid,
-  p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[]) returns setof carrick.claimed_entry
+  p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_fresh_seconds double precision)
+  returns setof carrick.claimed_entry
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
@@ -155,10 +180,17 @@ declare
   v_token uuid := coalesce(p_token, gen_random_uuid());
   v_batch uuid := carrick.uuid7();
   v_until timestamptz;
+  v_floor timestamptz := coalesce(v_now - p_fresh_seconds * interval '1 second', '-infinity');
+  v_closed boolean;
+  v_probe boolean;
+  v_rows int;
   v_grouped boolean := c.mode <> 'stream';
   v_frozen boolean;
   v_picked bigint[];
 begin
+  if p_fresh_seconds < 0 or p_fresh_seconds > 31622400 then
+    perform carrick._fail('CK004', format('fresh_seconds: %s is out of range', p_fresh_seconds), 'accepted: 0 to 31622400');
+  end if;
   perform carrick._check_limit('max_rows', p_max_rows, 10000), carrick._check_limit('max_bytes', p_max_bytes, 1073741824),
           carrick._check_limit('lease_seconds', p_lease_seconds, 86400);
   if p_owner is null or p_owner = '' then
@@ -168,16 +200,24 @@ begin
   if exists (select from carrick.lease l where l.channel = p_channel and l.expires_at <= v_now) then
     perform carrick._return_expired(p_channel, v_now);
   end if;
-  if exists (select from carrick.gate g where g.channel = p_channel and g.scope = '*' and g.closed_until > v_now) then
+  select g.closed, coalesce(g.half_open, false) into v_closed, v_probe from carrick._pass_gate(p_channel, v_now) g;
+  if v_closed then
     return;
   end if;
-  v_picked := carrick._pick(c, p_tenant, v_now, coalesce(p_max_rows, c.batch_rows), coalesce(p_max_bytes, c.batch_bytes),
-                            p_known, p_mark_ranks, p_mark_seqs);
+  v_rows := case when v_probe then 1 else coalesce(p_max_rows, c.batch_rows) end;
+  v_picked := carrick._pick(c, p_tenant, v_now, v_floor, v_rows, coalesce(p_max_bytes, c.batch_bytes), p_known, p_mark_ranks,
+                            p_mark_seqs);
+  if v_picked = '{}' and p_known is not null then -- the marks were only a hint
+    v_picked := carrick._pick(c, p_tenant, v_now, v_floor, v_rows, coalesce(p_max_bytes, c.batch_bytes), null, null, null);
+  end if;
   if v_grouped and v_picked <> '{}' then
     v_picked := carrick._hold_groups(p_channel, v_batch, v_picked);
   end if;
   if v_picked = '{}' then
     return;
+  end if;
+  if v_probe then
+    update carrick.gate g set closed_until = v_until where g.channel = p_channel and g.scope = '*';
   end if;
   v_frozen := exists (select from carrick.trouble t where t.seq = v_picked[1] and t.frozen_batch is not null);
   return query
@@ -196,7 +236,7 @@ begin
          r.key::text, r.payload, r.headers, r.payload_size_bytes, r.priority, r.traceparent::text, r.occurred_at,
          r.created_at,
          coalesce(x.attempt_count, 0), coalesce(x.crash_count, 0), x.intent,
-         v_token, v_until, v_batch, p_owner, v_now, t.due
+         v_token, v_until, v_batch, p_owner, v_now, t.due, v_probe
     from (select t.*, min(t.rank) over (partition by case when v_grouped then t.tenant_id end,
                                                      case when v_grouped then coalesce(t.group_key, t.id::text) end) as unit_rank
             from taken t) t
@@ -216,7 +256,9 @@ end $$;
 
 create function carrick.claim(
   channel text, owner text, max_rows int default null, max_bytes int default null, lease_seconds int default null,
-  tenant text default null, token uuid default null) returns setof carrick.claimed_entry
+  tenant text default null, token uuid default null, fresh_seconds numeric default null)
+  returns setof carrick.claimed_entry
   language sql as $$
-  select * from carrick._claim(channel, owner, max_rows, max_bytes, lease_seconds, tenant, token, null, null, null)
+  select * from carrick._claim(channel, owner, max_rows, max_bytes, lease_seconds, tenant, token, null, null, null,
+                               fresh_seconds::double precision)
 $$;

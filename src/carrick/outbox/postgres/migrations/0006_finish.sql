@@ -71,6 +71,7 @@ declare
   v_states text[];
   v_gone bigint[];
   v_bytes bigint;
+  v_released boolean;
 begin
   if jsonb_typeof(v_outcomes) is distinct from 'array' then
     perform carrick._fail('CK004', 'outcomes: not a JSON array', 'accepted: [{"id","outcome","after"?,"code"?,"message"?}]');
@@ -134,8 +135,9 @@ begin
        where f.next_state = 'pending')
     select array_agg(f.id order by f.n), array_agg(f.next_state order by f.n), array_agg(f.seq),
            (select sum(r.payload_size_bytes) from fate x join carrick.record r on r.id = x.id
-             where c.max_backlog_bytes is not null and x.next_state <> 'pending')
-      into v_ids, v_states, v_gone, v_bytes from fate f;
+             where c.max_backlog_bytes is not null and x.next_state <> 'pending'),
+           bool_or(not f.spends_attempt)
+      into v_ids, v_states, v_gone, v_bytes, v_released from fate f;
     if v_ids is not null then
       if c.mode = 'coalesce' then
         perform carrick._freeze_by_group(v_frozen);
@@ -143,6 +145,9 @@ begin
       perform carrick._shrink_lease(l.batch_id, v_gone);
       if v_bytes is not null then
         perform carrick._count_backlog(l.channel, -v_bytes);
+      end if;
+      if v_released then -- due now, perhaps, and whoever gave them back may be going
+        perform carrick._wake(l.channel);
       end if;
       return query select * from unnest(v_ids, v_states);
     end if;

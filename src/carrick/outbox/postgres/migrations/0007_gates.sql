@@ -1,5 +1,6 @@
 -- Gates: a closed gate holds a channel (`*`), a tenant (`tenant:x`) or a principal (`principal:x`). Held entries are not
--- touched, so they spend no attempts and keep their times (G7).
+-- touched, so they spend no attempts and keep their times (G7). A gate that failures closed (`fail_gate`) opens by half when its time is
+-- up: one claim goes ahead to try (`_pass_gate` in 0005), and what becomes of it opens the gate or closes it for longer.
 
 create function carrick.close_gate(channel text, scope text, seconds numeric, reason text) returns void
   language plpgsql as $$
@@ -21,6 +22,45 @@ begin
   insert into carrick.gate as g (channel, scope, closed_until, reason)
   values (v_channel, v_scope, v_until, coalesce(v_reason, ''))
   on conflict on constraint gate_pkey do update set closed_until = excluded.closed_until, reason = excluded.reason;
+  if v_seconds = 0 then
+    perform carrick._wake(v_channel);
+  end if;
+end $$;
+
+-- Counts a failure of the destination and closes the gate for min(cap, 2^(failures - 1)) seconds with equal jitter; for how many seconds
+-- it is closed now. While it is closed only the failure of the probe counts. A gate closed until opened stays so.
+create function carrick.fail_gate(channel text, scope text, reason text, cap_seconds numeric, probe boolean default false)
+  returns double precision
+  language plpgsql as $$
+declare
+  v_channel alias for channel;
+  v_scope alias for scope;
+  v_reason alias for reason;
+  v_cap alias for cap_seconds;
+  v_probe alias for probe;
+  v_now timestamptz := carrick.clock();
+  v_until timestamptz;
+begin
+  perform carrick._known_channel(v_channel);
+  perform carrick._check_scope(v_scope);
+  if v_cap is null or v_cap <= 0 or v_cap > 3153600000 then
+    perform carrick._fail('CK004', format('cap_seconds: %s is out of range', coalesce(v_cap::text, 'null')), 'accepted: more than 0');
+  end if;
+  insert into carrick.gate as g (channel, scope, closed_until, reason, consecutive_failures)
+  values (v_channel, v_scope, v_now + carrick._backoff(1, v_cap::double precision, 1), coalesce(v_reason, ''), 1)
+  on conflict on constraint gate_pkey do update
+    set closed_until = case when g.closed_until = 'infinity' then g.closed_until
+                            else v_now + carrick._backoff(1, v_cap::double precision, g.consecutive_failures + 1) end,
+        reason = case when g.closed_until = 'infinity' then g.reason else excluded.reason end,
+        consecutive_failures = g.consecutive_failures + 1
+    where g.closed_until <= v_now or v_probe
+  returning g.closed_until into v_until;
+  if not found then
+    select g.closed_until into v_until from carrick.gate g where g.channel = v_channel and g.scope = v_scope;
+  elsif v_probe then -- those who rest would else wait for the end of the probe's lease
+    perform carrick._wake(v_channel);
+  end if;
+  return case when v_until = 'infinity' then 'infinity' else extract(epoch from v_until - v_now) end;
 end $$;
 
 create function carrick.open_gate(channel text, scope text) returns void
@@ -32,6 +72,9 @@ begin
   perform carrick._known_channel(v_channel);
   perform carrick._check_scope(v_scope);
   delete from carrick.gate g where g.channel = v_channel and g.scope = v_scope;
+  if found then
+    perform carrick._wake(v_channel);
+  end if;
 end $$;
 
 create function carrick._check_scope(p_scope text) returns void

@@ -1,4 +1,4 @@
--- Sending dead entries round again, and removing ended entries past their retention.
+-- Sending dead entries round again, and removing ended entries: those past their retention, or dead ones by name.
 
 create function carrick.redrive(
   channel text, ids uuid[] default null, reason text default null, max_rows int default null,
@@ -49,6 +49,43 @@ begin
   if c.max_backlog_bytes is not null then
     perform carrick._count_backlog(v_channel, (select sum(w.size) from carrick.work w where w.seq = any(v_seqs)));
   end if;
+  perform carrick._wake(v_channel);
+  return cardinality(v_seqs);
+end $$;
+
+-- Removes ended entries for good; keys that the channel remembers outlive them.
+create function carrick._remove(c carrick.channel, p_seqs bigint[]) returns void
+  language plpgsql as $$
+declare
+  v_ids uuid[] := array(select e.id from carrick.ended e where e.seq = any(p_seqs));
+begin
+  if c.remember_keys_days > 0 then
+    insert into carrick.remembered_key (channel, tenant_id, key, id, state, content_hash, forget_at)
+    select r.channel, r.tenant_id, r.key, r.id, e.state,
+           carrick._content_hash(r.event_type, r.payload::text, r.group_key, r.principal),
+           carrick.clock() + c.remember_keys_days * interval '1 day'
+      from carrick.record r join carrick.ended e on e.seq = r.seq
+     where r.id = any(v_ids) and r.key is not null
+    on conflict (channel, tenant_id, key) do nothing;
+  end if;
+  delete from carrick.ended e where e.seq = any(p_seqs);
+  delete from carrick.record r where r.id = any(v_ids);
+end $$;
+
+create function carrick.discard(channel text, ids uuid[]) returns int
+  language plpgsql as $$
+declare
+  v_channel alias for channel;
+  v_ids alias for ids;
+  c carrick.channel := carrick._known_channel(v_channel);
+  v_seqs bigint[];
+begin
+  v_seqs := array(
+    select e.seq from carrick.record r join carrick.ended e on e.seq = r.seq and e.id = r.id
+     where r.id = any(v_ids) and e.channel = v_channel and e.state = 'dead' for update of e skip locked);
+  if v_seqs <> '{}' then
+    perform carrick._remove(c, v_seqs);
+  end if;
   return cardinality(v_seqs);
 end $$;
 
@@ -58,7 +95,6 @@ declare
   c carrick.channel := carrick._known_channel(p_channel);
   v_now timestamptz := carrick.clock();
   v_seqs bigint[];
-  v_ids uuid[];
 begin
   perform carrick._check_limit('max_rows', p_max_rows, 1000000);
   v_seqs := array(
@@ -71,21 +107,9 @@ begin
      order by e.ended_at, e.seq limit p_max_rows - cardinality(v_seqs) for update skip locked);
   delete from carrick.remembered_key k where k.channel = p_channel and k.forget_at <= v_now;
   perform carrick._fold_backlog(p_channel);
-  if v_seqs = '{}' then
-    return 0;
+  if v_seqs <> '{}' then
+    perform carrick._remove(c, v_seqs);
   end if;
-  v_ids := array(select e.id from carrick.ended e where e.seq = any(v_seqs));
-  if c.remember_keys_days > 0 then
-    insert into carrick.remembered_key (channel, tenant_id, key, id, state, content_hash, forget_at)
-    select r.channel, r.tenant_id, r.key, r.id, e.state,
-           carrick._content_hash(r.event_type, r.payload::text, r.group_key, r.principal),
-           v_now + c.remember_keys_days * interval '1 day'
-      from carrick.record r join carrick.ended e on e.seq = r.seq
-     where r.id = any(v_ids) and r.key is not null
-    on conflict (channel, tenant_id, key) do nothing;
-  end if;
-  delete from carrick.ended e where e.seq = any(v_seqs);
-  delete from carrick.record r where r.id = any(v_ids);
   return cardinality(v_seqs);
 end $$;
 

@@ -1,2 +1,2 @@
 -- Everything under the lease is delivered; fenced by its token.
-select id from carrick.finish_all(%(token)s::uuid)
+select id, state from carrick.finish_all(%(token)s::uuid)

@@ -165,6 +165,13 @@ create table carrick_gate (
   primary key (channel, scope)
 ) strict, without rowid;
 
+-- What one replica at a time does for all, and until when it is that one.
+create table carrick_duty (
+  name  text primary key,
+  owner text not null,
+  until integer not null
+) strict, without rowid;
+
 -- The tenant served last, where a claim could not serve all that wait.
 create table carrick_turn (
   channel   text primary key,

@@ -3,8 +3,8 @@
 -- it due at once; a retry's backoff holds it, and so does an entry that comes back apart. No other lease holds it (G4).
 select w.seq
   from carrick_work as w
- where w.channel = :channel and w.tenant_id = :tenant and w.batch_id is null and w.rank <= :horizon and w.due <= :now
-   and w.special = 0 and (w.principal is null or w.principal not in (select value from json_each(:held_principals)))
+ where w.channel = :channel and w.tenant_id = :tenant and w.batch_id is null and w.rank >= :floor and w.rank <= :horizon
+   and w.due <= :now and w.special = 0 and (w.principal is null or w.principal not in (select value from json_each(:held_principals)))
    and (w.group_key is null
         or (not exists (select 1 from carrick_work as e
                          where e.channel = :channel and e.tenant_id = :tenant and e.group_key = w.group_key

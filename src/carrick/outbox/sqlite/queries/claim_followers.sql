@@ -1,6 +1,6 @@
 -- What stands behind the heads in their groups, in order, so many per head; and whether each may go now.
 select head.key, z.seq, z.size, z.rank, z.troubled,
-       z.due <= :now and z.special = 0
+       z.due <= :now and z.rank >= :floor and z.special = 0
        and (z.principal is null or z.principal not in (select value from json_each(:held_principals)))
   from json_each(:heads) as head
  cross join carrick_work as h on h.seq = head.value

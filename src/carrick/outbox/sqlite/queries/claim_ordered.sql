@@ -5,7 +5,7 @@ select lane.key, w.seq, w.size, w.rank, w.troubled
  cross join carrick_work as w
     on w.seq in (select z.seq from carrick_work as z
                   where z.channel = :channel and z.tenant_id = lane.value and z.batch_id is null
-                    and z.rank <= :horizon and z.due <= :now and z.special = 0
+                    and z.rank >= :floor and z.rank <= :horizon and z.due <= :now and z.special = 0
                     and (z.principal is null or z.principal not in (select value from json_each(:held_principals)))
                     and (z.group_key is null
                          or (not exists (select 1 from carrick_work as e

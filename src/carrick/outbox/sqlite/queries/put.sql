@@ -1,9 +1,9 @@
 -- Puts one entry in the caller's transaction. One statement, so it is whole or nothing even without a transaction; it
 -- inserts nothing when there is a problem or the key is known (G6), and put_problem.sql then tells which. The triggers of
 -- 0002 do the rest.
-insert into carrick_record (channel, tenant_id, principal, group_key, event_type, key, payload, headers, priority,
+insert into carrick_record (id, channel, tenant_id, principal, group_key, event_type, key, payload, headers, priority,
                             traceparent, occurred_at, created_at, delay_seconds, max_wait_seconds)
-select c.name, :tenant_id, :principal, :group_key, :event_type, :key, :payload, :headers, :priority,
+select :id, c.name, :tenant_id, :principal, :group_key, :event_type, :key, :payload, :headers, :priority,
        :traceparent, :occurred_at, k.now, :delay_seconds, :max_wait_seconds
   from carrick_channel as c cross join carrick_clock as k
  where c.name = :channel and :size <= c.max_payload_bytes

@@ -1,0 +1,2 @@
+-- Removes dead entries for good.
+select carrick.discard(%(channel)s::text, %(ids)s::uuid[])

@@ -1,0 +1,2 @@
+-- A relay is awake.
+select carrick._stir(%(channel)s::text, %(owner)s::text)

@@ -1,0 +1,119 @@
+"""Tells when another connection has committed to the file: the kernel says that its log was written, SQLite says when.
+
+Linux reports every write to a file (inotify), at no cost while nothing happens. The report comes before the commit can
+be seen, so it is followed by a few looks at `data_version`. Elsewhere there are only the looks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import sqlite3
+import struct
+import sys
+from pathlib import Path
+
+from carrick.outbox.sqlite.database import connect
+from carrick.outbox.sqlite.failures import map_errors
+
+LOOKS = (0.0, 0.001, 0.002, 0.004, 0.01, 0.02, 0.05, 0.1, 0.3)
+"""Seconds between looks after a write was reported."""
+POLL_SECONDS = 0.02
+"""Seconds between looks where the kernel reports nothing."""
+
+IN_MODIFY = 0x2
+IN_CREATE = 0x100
+EVENT = struct.Struct("iIII")
+
+
+class SqliteWatch:
+    """Watches one file with a connection of its own, so that commits of this process are seen as well."""
+
+    def __init__(self, path: Path) -> None:
+        with map_errors(path):
+            self._connection: sqlite3.Connection = connect(path)
+        self._seen = self._version()
+        self._writes = FileWrites(path.with_name(path.name + "-wal")) if sys.platform == "linux" else None
+
+    async def next(self) -> str | None:
+        """Wait for a commit that was not seen yet; it may concern any channel."""
+        while not self._changed():
+            if self._writes is None:
+                await asyncio.sleep(POLL_SECONDS)
+            else:
+                await self._writes.wait()
+                await self._look(self._writes)
+        return None
+
+    async def close(self) -> None:
+        if self._writes is not None:
+            self._writes.close()
+        self._connection.close()
+
+    async def _look(self, writes: FileWrites) -> None:
+        """Look until the commit can be seen; every further write begins the looks anew."""
+        looks = iter(LOOKS)
+        while (seconds := next(looks, None)) is not None:
+            if await writes.within(seconds):
+                looks = iter(LOOKS)
+            if self._version() != self._seen:
+                return
+
+    def _changed(self) -> bool:
+        version = self._version()
+        changed = version != self._seen
+        self._seen = version
+        return changed
+
+    def _version(self) -> int:
+        (version,) = self._connection.execute("pragma data_version").fetchone()
+        return int(version)
+
+
+class FileWrites:
+    """Reports writes to one file, which may be removed and made again: so its folder is watched. Linux only."""
+
+    def __init__(self, path: Path) -> None:
+        self._name = os.fsencode(path.name)
+        libc = ctypes.CDLL(None, use_errno=True)
+        self._descriptor = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        folder = os.fsencode(path.parent.absolute())
+        if self._descriptor < 0 or libc.inotify_add_watch(self._descriptor, folder, IN_MODIFY | IN_CREATE) < 0:
+            code = ctypes.get_errno()
+            self.close()
+            raise OSError(code, os.strerror(code), str(path.parent))
+        self._written = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._descriptor, self._read)
+
+    async def wait(self) -> None:
+        """Return when the file has been written to since the last time."""
+        await self._written.wait()
+        self._written.clear()
+
+    async def within(self, seconds: float) -> bool:
+        """Whether the file is written to within that time; returns as soon as it is."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            if hasattr(self, "_loop"):
+                self._loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _read(self) -> None:
+        events = os.read(self._descriptor, 65536)
+        at = 0
+        while at < len(events):
+            *_, length = EVENT.unpack_from(events, at)
+            at += EVENT.size
+            if events[at : at + length].rstrip(b"\0") == self._name:
+                self._written.set()
+            at += length
