@@ -1,0 +1,128 @@
+"""Entries as Kafka messages: topic, key, value and headers. Nothing of Kafka's own is needed here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC
+from functools import lru_cache
+from string import Formatter
+from typing import Any
+
+import msgspec
+
+from carrick.entry import Entry
+from carrick.errors import InvalidInput
+
+TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+PLACEHOLDERS = ("event_type", "channel", "tenant_id")
+TOPICS_ACCEPTED = (
+    "1 to 249 letters, digits, dots, dashes and underscores, with {event_type}, {channel} or {tenant_id} in it"
+)
+
+Headers = list[tuple[str, str | bytes | None]]
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One Kafka message."""
+
+    topic: str
+    key: str | None
+    value: bytes
+    headers: Headers
+
+
+class TopicTemplate:
+    """Which topic an entry goes to. Raises InvalidInput for a placeholder that does not exist."""
+
+    def __init__(self, template: str) -> None:
+        fields = _placeholders(template)
+        self._template = template
+        self.one_topic = not set(fields) - {"channel"}
+        """Whether all entries of a channel go to one topic."""
+        self._fill = lru_cache(4096)(self._filled)
+        if is_topic_name(self._fill("a", "a", "a")):
+            return
+        raise InvalidInput("topic", f"{template!r} makes no topic name", TOPICS_ACCEPTED)
+
+    def of(self, entry: Entry) -> str:
+        """The topic of the entry; perhaps a name that Kafka would refuse."""
+        return self._fill(entry.event_type, entry.channel, entry.tenant_id)
+
+    def _filled(self, event_type: str, channel: str, tenant_id: str) -> str:
+        return self._template.format(event_type=event_type, channel=channel, tenant_id=tenant_id)
+
+
+@lru_cache(4096)
+def is_topic_name(name: str) -> bool:
+    """Whether Kafka takes this as the name of a topic."""
+    return TOPIC_NAME.fullmatch(name) is not None and name not in (".", "..")
+
+
+def headers_of(entry: Entry) -> Headers:
+    """The entry's own headers, then Carrick's; where the names are the same, Carrick's count."""
+    headers = _own_headers(entry) if entry.headers else []
+    headers.append(("carrick-id", str(entry.id)))
+    headers += _lasting_headers(entry.event_type, entry.tenant_id)
+    if entry.traceparent is not None:
+        headers.append(("traceparent", entry.traceparent))
+    return headers
+
+
+def cloud_event_headers(source: str | None) -> Callable[[Entry], Headers]:
+    """Headers that make the message a CloudEvent in binary mode too. Without a source it is `/carrick/CHANNEL`."""
+
+    def headers(entry: Entry) -> Headers:
+        when = entry.occurred_at or entry.created_at
+        ours: Headers = [
+            ("ce_specversion", "1.0"),
+            ("ce_id", str(entry.id)),
+            ("ce_source", source or f"/carrick/{entry.channel}"),
+            ("ce_type", entry.event_type),
+            ("ce_time", when.astimezone(UTC).isoformat().replace("+00:00", "Z")),
+            ("content-type", "application/json"),
+        ]
+        if entry.group_key is not None:
+            ours.append(("ce_partitionkey", entry.group_key))
+        names = {name for name, _ in ours}
+        return [header for header in headers_of(entry) if header[0] not in names] + ours
+
+    return headers
+
+
+@lru_cache(4096)
+def _lasting_headers(event_type: str, tenant_id: str) -> Headers:
+    """Headers that many entries have in common."""
+    headers: Headers = [("carrick-event-type", event_type)]
+    if tenant_id:
+        headers.append(("carrick-tenant", tenant_id))
+    return headers
+
+
+def _own_headers(entry: Entry) -> Headers:
+    traced = entry.traceparent is not None
+    return [
+        (name, _as_text(value))
+        for name, value in (entry.headers or {}).items()
+        if not name.startswith("carrick-") and not (traced and name == "traceparent")
+    ]
+
+
+def _as_text(value: Any) -> str | bytes | None:
+    """Text as it is, null as Kafka's null, anything else as JSON."""
+    return value if value is None or isinstance(value, str) else msgspec.json.encode(value)
+
+
+def _placeholders(template: str) -> list[str]:
+    try:
+        parts = list(Formatter().parse(template))
+    except ValueError as error:
+        raise InvalidInput("topic", f"{template!r}: {error}", TOPICS_ACCEPTED) from None
+    fields = []
+    for _, field, spec, conversion in parts:
+        if field is None:
+            continue
+        if field not in PLACEHOLDERS or spec or conversion:
+            raise InvalidInput("topic", f"{template!r} has an unknown placeholder {{{field}}}", TOPICS_ACCEPTED)
+        fields.append(field)
+    return fields

@@ -1,0 +1,89 @@
+"""What a sink is: one small class that hands entries to a destination and reports what became of them.
+
+A report is one of three: the destination looked at the entries one by one (Results), refused the whole because of
+something in it (Refused), or could not be asked at all (Unavailable). What follows from a report (splitting, gates,
+backoff, outcomes) is the relay's business, so that it is the same for every sink.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeAlias
+from uuid import UUID
+
+import msgspec
+
+from carrick.entry import Entry, Outcome
+
+
+class Results(msgspec.Struct, frozen=True, kw_only=True):
+    """The destination answered for itself. An entry that `outcomes` does not name was not tried, and is released.
+
+    `unavailable`: it answered for these entries and then could be asked no more, so a gate closes nevertheless.
+    """
+
+    outcomes: Mapping[UUID, Outcome]
+    unavailable: Unavailable | None = None
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
+    """The destination refused the batch for a reason that may lie in one entry: it is split until that one is alone.
+
+    Nothing of it took effect there. `too_large`: the batch as such was too big, so the next ones are made smaller.
+    """
+
+    code: str
+    message: str
+    too_large: bool = False
+
+
+class Unavailable(msgspec.Struct, frozen=True, kw_only=True):
+    """The destination could not be asked, or said "not now" or "not you": a gate closes and no attempt is spent.
+
+    `seconds`: how long the destination asked to be left alone; None: the breaker's growing backoff.
+    `unsure`: the request may have taken effect there (only where the destination is not idempotent).
+    `connection`: it could not even be reached, so a bare connect (`Sink.reachable`) may open the gate early.
+    `scope`: which gate; a sink that knows better names a tenant's or a principal's.
+    """
+
+    code: str
+    message: str
+    seconds: float | None = None
+    unsure: bool = False
+    connection: bool = False
+    scope: str = "*"
+
+
+Report: TypeAlias = Results | Refused | Unavailable
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries of one claim on their way out: all of them, or a part after a split.
+
+    `deadline` is a time of the event loop's clock, some way before the lease ends: later than that the sink must not
+    start anything, and must have given up what it started.
+    """
+
+    entries: Sequence[Entry]
+    deadline: float
+
+    def seconds_left(self) -> float:
+        """How long the delivery may still take."""
+        return self.deadline - asyncio.get_running_loop().time()
+
+
+class Sink(Protocol):
+    """A destination. One object serves one channel and is used by several deliveries at once."""
+
+    async def deliver(self, delivery: Delivery) -> Report:
+        """Hand the entries over. Raises nothing on purpose: what goes wrong is a report.
+
+        Cancelling it means that the lease is lost or the process stops: it must not go on in the background.
+        """
+
+    async def reachable(self) -> bool:
+        """Whether a bare connection to the destination comes about now; sends nothing."""
+
+    async def close(self) -> None:
+        """Give back what the sink holds open. It is not used afterwards."""
