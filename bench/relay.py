@@ -1,0 +1,200 @@
+"""The whole relay: how fast it drains beside raw SQL, how soon a put reaches its handler, and what it costs at rest."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from bench.measure import Result
+from bench.postgres import PAYLOAD, database, drain_raw, fill, fill_raw, in_processes, settle
+from carrick import Outbox
+from carrick.entry import Outcome
+from carrick.outbox.sqlite.migrate import migrate
+from carrick.relay.relay import Relay, RelaySettings
+from carrick.relay.wake import Bells
+from carrick.sinks.sink import Delivery, Report, Results
+
+PEER_OF_RAW = {1: 36_031 / 59_107, 2: 43_189 / 111_182}
+"""The fastest peer beside raw SQL at batch 1000 on one machine, with one and two processes (measured by its figures)."""
+
+
+class NoOp:
+    """A sink that does nothing."""
+
+    async def deliver(self, delivery: Delivery) -> Report:
+        delivered = Outcome.delivered()
+        return Results(outcomes=dict.fromkeys((entry.id for entry in delivery.entries), delivered))
+
+    async def reachable(self) -> bool:
+        return True
+
+    async def close(self) -> None: ...
+
+
+def relay_once(url: str, batch: int) -> int:
+    """Drain the channel with a relay and a no-op sink; how many."""
+    with Outbox.connect(url) as outbox:
+        channel = outbox.channel("bench", batch_rows=batch, batch_bytes=2**30)
+
+        async def main() -> int:
+            relay = Relay(outbox.store, NoOp(), channel, RelaySettings(owner="bench", in_flight=2))
+            return (await relay.once()).delivered
+
+        return asyncio.run(main())
+
+
+def relay_cases(quick: bool) -> Iterator[Result]:
+    """The whole relay beside raw claim and finish at the same batch."""
+    count, rounds = (20_000, 2) if quick else (100_000, 3)
+    for processes in (1, 2):
+        ours: list[float] = []
+        theirs: list[float] = []
+        for _ in range(rounds):
+            with database() as url:
+                for rates, filler, work in ((ours, fill, relay_once), (theirs, fill_raw, drain_raw)):
+                    filler(url, count)
+                    settle(url)
+                    handled, seconds = in_processes(processes, work, url, 1000)
+                    if handled != count:
+                        raise RuntimeError(f"{work.__name__} handled {handled} of {count}")
+                    rates.append(handled / seconds)
+        name = f"relay, no-op sink, batch 1000, {processes} process{'es' if processes > 1 else ''}"
+        yield Result(name, statistics.median(ours), statistics.median(theirs), 1.5 * PEER_OF_RAW[processes])
+
+
+class Stopwatch(NoOp):
+    """Tells when each entry's delivery starts."""
+
+    def __init__(self, arrived: Any) -> None:
+        self._arrived = arrived
+
+    async def deliver(self, delivery: Delivery) -> Report:
+        now = time.monotonic()
+        for _ in delivery.entries:
+            self._arrived.put(now)
+        return await super().deliver(delivery)
+
+
+def _relay_process(url: str, arrived: Any, ready: Any, stop: Any) -> None:
+    with Outbox.connect(url) as outbox:
+        channel = outbox.channel("bench")
+
+        async def main() -> None:
+            bells = Bells(outbox.store)
+            settings = RelaySettings(owner="bench", poll_seconds=600)
+            relay = Relay(outbox.store, Stopwatch(arrived), channel, settings, bell=bells.of("bench"))
+            listening = asyncio.create_task(bells.listen())
+            work = asyncio.create_task(relay.run())
+            ready.set()
+            await asyncio.to_thread(stop.wait)
+            relay.stop()
+            await work
+            listening.cancel()
+
+        asyncio.run(main())
+
+
+def latency(url: str, count: int) -> Sequence[float]:
+    """Milliseconds from the end of a put in one process to the start of its delivery in another, one at a time."""
+    context = multiprocessing.get_context("fork")
+    arrived: Any = context.SimpleQueue()
+    ready, stop = context.Event(), context.Event()
+    process = context.Process(target=_relay_process, args=(url, arrived, ready, stop))
+    process.start()
+    ready.wait()
+    waits: list[float] = []
+    try:
+        with Outbox.connect(url) as outbox:
+            for number in range(count + 5):
+                time.sleep(0.05)  # the relay has come to rest
+                outbox.put(channel="bench", event_type="bench.event", payload=PAYLOAD)
+                put_at = time.monotonic()
+                wait = (arrived.get() - put_at) * 1000
+                if number >= 5:
+                    waits.append(max(wait, 0.0))
+    finally:
+        stop.set()
+        process.join()
+    return waits
+
+
+def latency_cases(quick: bool) -> Iterator[Result]:
+    """At rest, another process: median and 99th percentile, beside what is asked (2 and 10 ms)."""
+    count = 50 if quick else 300
+    with database() as url:
+        yield from _latencies("PostgreSQL", latency(url, count))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "outbox.db"
+        migrate(path)
+        url = f"sqlite:///{path}"
+        with Outbox.connect(url) as outbox:
+            outbox.channel("bench")
+        yield from _latencies("SQLite", latency(url, count))
+
+
+def _latencies(name: str, waits: Sequence[float]) -> Iterator[Result]:
+    cuts = statistics.quantiles(waits, n=100)
+    yield Result(f"{name}: put → delivery starts, p50", cuts[49], 2.0, None, "2 ms asked", " ms")
+    yield Result(f"{name}: put → delivery starts, p99", cuts[98], 10.0, None, "10 ms asked", " ms")
+
+
+def rest_case(quick: bool) -> Iterator[Result]:
+    """Transactions of a relay at rest, by the database's own count."""
+    seconds = 20 if quick else 120
+    with database() as url, psycopg.connect(url, autocommit=True) as connection:
+        context = multiprocessing.get_context("fork")
+        ready, stop = context.Event(), context.Event()
+        process = context.Process(target=_resting_process, args=(url, ready, stop))
+        process.start()
+        ready.wait()
+        time.sleep(3)
+        count = partial(_transactions, connection)
+        before = count()
+        time.sleep(seconds)
+        made = count() - before - 1  # this question itself
+        stop.set()
+        process.join()
+        yield Result("relay at rest, transactions a minute", made * 60 / seconds, 6.0, None, "6 asked", "")
+
+
+def _transactions(connection: psycopg.Connection[Any]) -> int:
+    time.sleep(1.1)  # statistics are written once a second
+    row = connection.execute(
+        "select xact_commit + xact_rollback from pg_stat_database where datname = current_database()"
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _resting_process(url: str, ready: Any, stop: Any) -> None:
+    with Outbox.connect(url) as outbox:
+        channel = outbox.channel("bench")
+
+        async def main() -> None:
+            bells = Bells(outbox.store)
+            relay = Relay(outbox.store, NoOp(), channel, RelaySettings(owner="bench"), bell=bells.of("bench"))
+            listening = asyncio.create_task(bells.listen())
+            work = asyncio.create_task(relay.run())
+            ready.set()
+            await asyncio.to_thread(stop.wait)
+            relay.stop()
+            await work
+            listening.cancel()
+
+        asyncio.run(main())
+
+
+CASES: dict[str, Callable[[bool], Iterator[Result]]] = {
+    "relay": relay_cases,
+    "latency": latency_cases,
+    "rest": rest_case,
+}

@@ -1,0 +1,100 @@
+"""Closes a channel's gate when its destination fails, and opens it when the destination is back.
+
+The gate is in the database, so all replicas hold and go on together, and a restart forgets nothing. Its backoff and its
+half-open probe are the store's (`fail_gate`, `Batch.probe`); here is when they are used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from carrick.errors import StoreError
+from carrick.outbox.channel import Channel
+from carrick.outbox.store import Store
+from carrick.relay.threads import Threads
+from carrick.sinks.sink import Sink, Unavailable
+
+log = logging.getLogger("carrick.relay")
+
+KNOCK_SECONDS = 3.0
+"""Between two bare connects while a gate is closed because there was no connection."""
+
+
+class Breaker:
+    """The gates of one channel, as its relay closes and opens them."""
+
+    def __init__(self, store: Store, threads: Threads, channel: Channel, sink: Sink, bell: asyncio.Event) -> None:
+        self._store = store
+        self._threads = threads
+        self._channel = channel
+        self._sink = sink
+        self._bell = bell
+        self._knocking: asyncio.Task[None] | None = None
+
+    async def failed(self, report: Unavailable, *, probe: bool) -> None:
+        """Close the gate: for as long as the destination asked, else by the breaker's growing backoff."""
+        reason = f"{report.code}: {report.message}"
+        seconds = await self._threads.call(self._close, report, reason, probe)
+        if seconds is None:
+            return
+        log.warning(
+            "relay.gate_closed",
+            extra={
+                "channel": self._channel.name,
+                "scope": report.scope,
+                "reason": reason,
+                "seconds": round(seconds, 1),
+            },
+        )
+        if report.connection and (self._knocking is None or self._knocking.done()):
+            self._knocking = asyncio.get_running_loop().create_task(self._knock(report.scope))
+
+    async def succeeded(self) -> None:
+        """A probe came through: open the gate wholly, unless a person has closed it meanwhile."""
+        self._stop_knocking()
+        if not await self._threads.call(self._closed_by_hand, "*"):
+            await self._threads.call(self._store.open_gate, self._channel.name, "*")
+            log.info("relay.gate_opened", extra={"channel": self._channel.name})
+            self._bell.set()
+
+    async def close(self) -> None:
+        """Knock no more."""
+        self._stop_knocking()
+
+    def _close(self, report: Unavailable, reason: str, probe: bool) -> float | None:
+        """For how many seconds the gate is closed; None when a person has closed it, which is left alone."""
+        name = self._channel.name
+        if self._closed_by_hand(report.scope):
+            return None
+        if report.seconds is not None:
+            self._store.close_gate(name, report.scope, report.seconds, reason)
+            return report.seconds
+        cap = self._channel.backoff_cap_seconds
+        return self._store.fail_gate(name, report.scope, reason, cap_seconds=cap, probe=probe)
+
+    def _closed_by_hand(self, scope: str) -> bool:
+        """Only people close gates without an end."""
+        gates = self._store.gates(self._channel.name)
+        return any(gate.scope == scope and gate.closed_until is None for gate in gates)
+
+    def _stop_knocking(self) -> None:
+        if self._knocking is not None:
+            self._knocking.cancel()
+            self._knocking = None
+
+    async def _knock(self, scope: str) -> None:
+        """A returning network is noticed within seconds, however long the backoff: then one entry may try at once."""
+        while True:
+            await asyncio.sleep(KNOCK_SECONDS)
+            if not await self._sink.reachable():
+                continue
+            try:
+                closed = {gate.scope: gate for gate in await self._threads.call(self._store.gates, self._channel.name)}
+                if scope in closed and closed[scope].closed_until is not None:
+                    await self._threads.call(self._store.close_gate, self._channel.name, scope, 0, closed[scope].reason)
+            except StoreError as error:
+                log.warning("relay.knock_failed", extra={"channel": self._channel.name, "error": str(error)})
+                continue
+            self._bell.set()
+            return

@@ -1,0 +1,104 @@
+"""Keeps the lease of a batch while it is on its way, and ends the delivery when the lease is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+from uuid import UUID
+
+from carrick.entry import Batch
+from carrick.errors import StoreError
+
+log = logging.getLogger("carrick.relay")
+
+T = TypeVar("T")
+
+Renew = Callable[[UUID, int], Awaitable[int]]
+"""Store.renew, without blocking."""
+
+MARGIN = 0.1
+"""The part of a lease at its end in which nothing may be under way any more, at most MARGIN_SECONDS of it."""
+MARGIN_SECONDS = 5.0
+RETRY_SECONDS = 1.0
+
+
+class LeaseLost(Exception):
+    """The entries belong to somebody else now, or nobody can tell: drop them, and write nothing about them."""
+
+
+class Lease:
+    """The lease of one batch by this process's clock; `since` is a moment before it was asked for, so it errs early."""
+
+    def __init__(self, batch: Batch, since: float, renew: Renew) -> None:
+        self._batch = batch
+        self._renew = renew
+        self._loop = asyncio.get_running_loop()
+        self._since = since
+        self._ends = since + batch.lease_seconds
+        self._next = since + batch.lease_seconds / 3
+        self._delivery: asyncio.Task[Any] | None = None
+        self._renewal: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._lost = False
+
+    @property
+    def ends(self) -> float:
+        """When the lease is over, as far as this process knows (the event loop's clock)."""
+        return self._ends
+
+    def age(self) -> float:
+        """Seconds since the batch was claimed."""
+        return self._loop.time() - self._since
+
+    @property
+    def deadline(self) -> float:
+        """Until when a delivery under this lease must be over."""
+        return self._ends - min(self._batch.lease_seconds * MARGIN, MARGIN_SECONDS)
+
+    async def keep_during(self, delivering: Coroutine[Any, Any, T]) -> T:
+        """Run the delivery, renewing as long as it takes. Raises LeaseLost when that fails, and ends the delivery."""
+        self._delivery = task = self._loop.create_task(delivering)
+        self._timer = self._loop.call_at(self._next, self._renew_soon)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if self._lost:
+                raise LeaseLost from None
+            task.cancel()
+            raise
+        finally:
+            self._timer.cancel()
+            if self._renewal is not None:
+                self._renewal.cancel()
+
+    def _renew_soon(self) -> None:
+        self._renewal = self._loop.create_task(self._renew_now())
+
+    async def _renew_now(self) -> None:
+        asked = self._loop.time()
+        if asked >= self._ends:
+            self._lose("it could not be renewed in time")
+            return
+        try:
+            async with asyncio.timeout_at(self._ends):
+                held = await self._renew(self._batch.token, math.ceil(self._batch.lease_seconds))
+        except (StoreError, TimeoutError) as error:
+            log.warning("relay.renew_failed", extra={"channel": self._batch.channel, "error": str(error)})
+            pause = min(RETRY_SECONDS, self._batch.lease_seconds / 10)
+            self._next = min(self._loop.time() + pause, self._ends)
+        else:
+            if not held:
+                self._lose("another has it")
+                return
+            self._ends = asked + self._batch.lease_seconds
+            self._next = asked + self._batch.lease_seconds / 3
+        self._timer = self._loop.call_at(self._next, self._renew_soon)
+
+    def _lose(self, why: str) -> None:
+        self._lost = True
+        log.warning("relay.lease_lost", extra={"channel": self._batch.channel, "entries": len(self._batch), "why": why})
+        if self._delivery is not None:
+            self._delivery.cancel()

@@ -1,0 +1,334 @@
+"""claim → deliver → finish, nothing else: one channel's way out of the database.
+
+Several batches are under way at once. Each is finished and followed by the next in one round trip; whoever finds
+nothing more stops, and when nobody finds anything the relay rests until a bell, a due time or its poll wakes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from carrick.entry import Batch, Entry, Outcome, Rest, State
+from carrick.errors import StoreError
+from carrick.outbox.channel import Channel
+from carrick.outbox.store import Store
+from carrick.relay.breaker import Breaker
+from carrick.relay.lease import Lease, LeaseLost
+from carrick.relay.meter import Meter, NoMeter, Tally, tally_of
+from carrick.relay.moment import claimed_at
+from carrick.relay.sharing import Sharing
+from carrick.relay.split import Sending
+from carrick.relay.threads import Threads
+from carrick.sinks.sink import Delivery, Report, Results, Sink
+
+log = logging.getLogger("carrick.relay")
+
+SMALLEST_BATCH_BYTES = 1024
+FIRST_PAUSE_SECONDS = 0.02
+LONGEST_STORE_PAUSE_SECONDS = 30.0
+
+
+class RelaySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a relay works. `poll_seconds` is only a net: entries normally wake the relay."""
+
+    owner: str
+    in_flight: int = 4
+    poll_seconds: float = 60.0
+    grace_seconds: float = 20.0
+
+
+class Relay:
+    """Delivers one channel to one sink until stopped. Any number of them, in any processes, may run side by side."""
+
+    def __init__(
+        self,
+        store: Store,
+        sink: Sink,
+        channel: Channel,
+        settings: RelaySettings,
+        *,
+        bell: asyncio.Event | None = None,
+        meter: Meter | None = None,
+    ) -> None:
+        self._store = store
+        self._sink = sink
+        self._channel = channel
+        self._settings = settings
+        self._bell = asyncio.Event() if bell is None else bell
+        self._meter: Meter = NoMeter() if meter is None else meter
+        self._threads = Threads(settings.in_flight + 2)
+        self._breaker = Breaker(store, self._threads, channel, sink, self._bell)
+        self._sharing = Sharing()
+        self._max_bytes = channel.batch_bytes
+        self._stopping = False
+        self._resting = False
+        self._misses = 0
+        self._workers: set[asyncio.Task[None]] = set()
+        self.totals = Tally()
+
+    @property
+    def catching_up(self) -> bool:
+        """Whether an old backlog shares the way out with fresh entries."""
+        return self._sharing.catching_up
+
+    def stop(self) -> None:
+        """Claim nothing more; `run` ends when what is under way is over, or the grace time is."""
+        self._stopping = True
+        self._bell.set()
+
+    async def run(self) -> None:
+        """Deliver until stopped."""
+        try:
+            while not self._stopping:
+                if len(self._workers) >= self._settings.in_flight:
+                    await asyncio.wait(self._workers, return_when=asyncio.FIRST_COMPLETED)
+                    continue
+                self._bell.clear()
+                await self._look()
+        finally:
+            await self._wind_up()
+
+    async def once(self) -> Tally:
+        """Deliver what is due now, and what becomes due meanwhile; what became of it. For use without `run`."""
+        before = msgspec.structs.replace(self.totals)
+        try:
+            while not self._stopping:
+                batch, since = await self._claim()
+                if batch:
+                    self._start(batch, since)
+                if not batch and not self._workers:
+                    break
+                if not batch or len(self._workers) >= self._settings.in_flight:
+                    await asyncio.wait(self._workers, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await self._wind_up()
+        return _difference(self.totals, before)
+
+    async def cycle(self) -> Tally:
+        """One batch, now, beside whatever else is under way; what became of it."""
+        batch, since = await self._claim()
+        if not batch:
+            return Tally()
+        tally, _ = await self._handle(batch, since, claim_next=False)
+        return tally
+
+    async def _look(self) -> None:
+        """Start a batch if there is one, else rest."""
+        try:
+            batch, since = await self._claim()
+            if batch:
+                self._misses = 0
+                self._start(batch, since)
+                await self._stir()
+            elif not self._stopping:
+                await self._rest()
+        except StoreError as error:
+            self._misses += 1
+            await self._pause(error)
+
+    def _start(self, batch: Batch, since: float) -> None:
+        worker = asyncio.get_running_loop().create_task(self._work(batch, since))
+        self._workers.add(worker)
+        worker.add_done_callback(self._workers.discard)
+
+    async def _work(self, batch: Batch, since: float) -> None:
+        """One batch after the other, until there is none."""
+        while batch:
+            _, following = await self._handle(batch, since, claim_next=True)
+            if following is None:
+                return
+            batch, since = following
+
+    async def _claim(self) -> tuple[Batch, float]:
+        """What is due, and a moment before it was asked for."""
+        since = asyncio.get_running_loop().time()
+        fresh = self._sharing.fresh_seconds()
+        batch = await self._threads.call(
+            self._store.claim,
+            self._channel.name,
+            self._settings.owner,
+            max_bytes=self._max_bytes,
+            fresh_seconds=fresh,
+        )
+        self._note_claim(batch, since, fresh)
+        return (batch, since) if batch or fresh is None else await self._claim()
+
+    def _note_claim(self, batch: Batch, since: float, fresh: float | None) -> None:
+        self._sharing.claimed(batch, fresh)
+        self._meter.claimed(self._channel.name, len(batch), asyncio.get_running_loop().time() - since)
+
+    async def _handle(
+        self, batch: Batch, since: float, *, claim_next: bool
+    ) -> tuple[Tally, tuple[Batch, float] | None]:
+        """Deliver a batch and finish it; then the next batch, where it was asked for and may be."""
+        lease = Lease(batch, since, lambda token, seconds: self._threads.call(self._store.renew, token, seconds))
+        sending = Sending(lambda entries: self._send(entries, lease))
+        try:
+            await lease.keep_during(sending.deliver(batch.entries))
+        except LeaseLost:
+            return self._lost(batch), None
+        except asyncio.CancelledError:  # the process stops: what the destination has not answered for goes back
+            await asyncio.shield(self._finish(batch, sending.outcomes, lease, claim_next=False))
+            raise
+        self._learn(sending)
+        if sending.unavailable is not None:
+            await self._tell(self._breaker.failed(sending.unavailable, probe=batch.probe))
+        elif batch.probe and sending.answered:
+            await self._tell(self._breaker.succeeded())
+        return await self._finish(
+            batch, sending.outcomes, lease, claim_next=claim_next and not self._stopping and sending.unavailable is None
+        )
+
+    async def _send(self, entries: Sequence[Entry], lease: Lease) -> Report:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        try:
+            report = await self._sink.deliver(Delivery(entries=entries, deadline=lease.deadline))
+        except Exception as error:  # a fault in the sink: each of these entries may be its cause, none may be lost
+            log.exception("relay.sink_failed", extra={"channel": self._channel.name, "entries": len(entries)})
+            fault = Outcome.retry(code=type(error).__name__, message=str(error))
+            report = Results(outcomes=dict.fromkeys((entry.id for entry in entries), fault))
+        success = isinstance(report, Results) and report.unavailable is None
+        self._meter.sent(self._channel.name, loop.time() - started, success=success)
+        return report
+
+    def _learn(self, sending: Sending) -> None:
+        """What was too large for the destination once is not sent in one piece again."""
+        if sending.too_large_bytes is not None and sending.too_large_bytes <= self._max_bytes:
+            self._max_bytes = max(SMALLEST_BATCH_BYTES, sending.too_large_bytes // 2)
+            log.warning("relay.batch_lowered", extra={"channel": self._channel.name, "bytes": self._max_bytes})
+
+    async def _tell(self, telling: Any) -> None:
+        """The gate is a courtesy to the destination: if the database cannot be told, the entries still must be."""
+        try:
+            await telling
+        except StoreError as error:
+            log.warning("relay.gate_not_written", extra={"channel": self._channel.name, "error": str(error)})
+
+    async def _finish(
+        self, batch: Batch, outcomes: Mapping[UUID, Outcome], lease: Lease, *, claim_next: bool
+    ) -> tuple[Tally, tuple[Batch, float] | None]:
+        """Write down what became of the batch: again and again while the database fails, as long as the lease lasts."""
+        given = _complete(batch, outcomes)
+        loop = asyncio.get_running_loop()
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            since = loop.time()
+            try:
+                if claim_next:
+                    fresh = self._sharing.fresh_seconds()
+                    states, following = await self._threads.call(
+                        self._store.finish_and_claim,
+                        batch.token,
+                        given,
+                        self._channel.name,
+                        self._settings.owner,
+                        max_bytes=self._max_bytes,
+                        fresh_seconds=fresh,
+                    )
+                    self._note_claim(following, since, fresh)
+                    done = self._count(batch, given, states, lease)
+                    return done, ((following, since) if following else None)
+                states = await self._threads.call(self._write, batch.token, given)
+                return self._count(batch, given, states, lease), None
+            except StoreError as error:
+                if loop.time() + pause >= lease.ends:
+                    log.error("relay.finish_failed", extra={"channel": batch.channel, "error": str(error)})
+                    return self._lost(batch), None
+                log.warning("relay.finish_again", extra={"channel": batch.channel, "error": str(error)})
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, 1.0)
+
+    def _write(self, token: UUID, outcomes: Mapping[UUID, Outcome] | None) -> dict[UUID, State]:
+        return self._store.finish_all(token) if outcomes is None else self._store.finish(token, outcomes)
+
+    def _count(
+        self, batch: Batch, outcomes: Mapping[UUID, Outcome] | None, states: Mapping[UUID, State], lease: Lease
+    ) -> Tally:
+        tally = tally_of(batch, outcomes, states)
+        self.totals.add(tally)
+        if tally.lost:
+            self._meter.lease_lost(batch.channel, tally.lost)
+        claimed = claimed_at(batch)
+        assert claimed is not None
+        self._meter.finished(batch.channel, tally, batch, claimed + timedelta(seconds=lease.age()))
+        return tally
+
+    def _lost(self, batch: Batch) -> Tally:
+        tally = Tally(claimed=len(batch), lost=len(batch))
+        self.totals.add(tally)
+        self._meter.lease_lost(batch.channel, len(batch))
+        return tally
+
+    async def _rest(self) -> None:
+        """Sleep until a bell, a due time or the poll. What is due but cannot be had is asked for ever less often."""
+        poll = self._settings.poll_seconds
+        rest = await self._threads.call(self._store.rest, self._channel.name, self._settings.owner, poll + 10)
+        self._resting = True
+        try:
+            async with asyncio.timeout(self._nap(rest)):
+                await self._bell.wait()
+            self._misses = 0
+        except TimeoutError:
+            self._misses += 1
+
+    def _nap(self, rest: Rest) -> float:
+        poll = self._settings.poll_seconds
+        soonest = FIRST_PAUSE_SECONDS * 2 ** min(self._misses, 20)
+        wanted = poll if rest.due_in is None else rest.due_in
+        if rest.unseen:
+            wanted = 0.0
+        return min(poll, max(wanted, soonest if wanted <= 0 else 0.0))
+
+    async def _stir(self) -> None:
+        """Puts need not wake a relay that is awake."""
+        if self._resting:
+            self._resting = False
+            await self._threads.call(self._store.stir, self._channel.name, self._settings.owner)
+
+    async def _pause(self, error: StoreError) -> None:
+        """The database does not answer: try again, ever less often."""
+        pause = min(LONGEST_STORE_PAUSE_SECONDS, 2.0 ** min(self._misses, 10) / 2) * random.uniform(0.5, 1.0)  # noqa: S311
+        log.warning(
+            "relay.store_failed",
+            extra={"channel": self._channel.name, "error": str(error), "again_in_seconds": round(pause, 1)},
+        )
+        try:
+            async with asyncio.timeout(pause):
+                await self._bell.wait()
+        except TimeoutError:
+            pass
+
+    async def _wind_up(self) -> None:
+        """Let what is under way end within the grace time; give back the rest, unspent."""
+        await self._breaker.close()
+        if self._workers:
+            _, late = await asyncio.wait(self._workers, timeout=self._settings.grace_seconds)
+            for worker in late:
+                worker.cancel()
+            if late:
+                await asyncio.wait(late)
+        if self._resting:
+            await self._tell(self._stir())
+        self._threads.close()
+
+
+def _complete(batch: Batch, outcomes: Mapping[UUID, Outcome]) -> dict[UUID, Outcome] | None:
+    """An outcome for each entry: what was not tried is released. None when everything was delivered."""
+    delivered = Outcome.delivered()
+    if len(outcomes) == len(batch) and all(outcome == delivered for outcome in outcomes.values()):
+        return None
+    return {entry.id: outcomes.get(entry.id, Outcome.released()) for entry in batch}
+
+
+def _difference(after: Tally, before: Tally) -> Tally:
+    fields = Tally.__struct_fields__
+    return Tally(**{field: getattr(after, field) - getattr(before, field) for field in fields})

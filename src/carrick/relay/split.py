@@ -1,0 +1,80 @@
+"""A batch on its way through a sink: whole where the destination takes it, else in halves until the bad one is alone.
+
+For one bad entry among n that makes at most 2·⌈log2 n⌉ + 1 calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import assert_never
+from uuid import UUID
+
+from carrick.entry import Entry, Outcome, OutcomeKind
+from carrick.sinks.sink import Refused, Report, Results, Unavailable
+
+Send = Callable[[Sequence[Entry]], Awaitable[Report]]
+
+GOES_ON = frozenset({OutcomeKind.DELIVERED, OutcomeKind.DUPLICATE, OutcomeKind.REJECTED})
+"""Outcomes after which the next of a group may go."""
+
+
+class Sending:
+    """One batch, and what became of its entries so far. An entry without an outcome was not tried."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._waiting_groups: set[tuple[str, str]] = set()
+        self.outcomes: dict[UUID, Outcome] = {}
+        self.unavailable: Unavailable | None = None
+        self.answered = False
+        """Whether the destination has looked at anything: then it is there."""
+        self.too_large_bytes: int | None = None
+        """The size of the smallest part that was too large for the destination."""
+
+    async def deliver(self, entries: Sequence[Entry]) -> None:
+        """Hand the entries over, in their order. After a part that waits, the rest of its group is not tried (G5)."""
+        if self.unavailable is not None:
+            return
+        entries = [entry for entry in entries if _group(entry) not in self._waiting_groups]
+        if not entries:
+            return
+        report = await self._send(entries)
+        match report:
+            case Results():
+                self.answered = True
+                self.unavailable = report.unavailable
+                self._note(entries, report)
+            case Refused():
+                self.answered = True
+                await self._split(entries, report)
+            case Unavailable():
+                self.unavailable = report
+                if report.unsure:
+                    unsure = Outcome.unsure(code=report.code, message=report.message)
+                    self.outcomes |= dict.fromkeys((entry.id for entry in entries), unsure)
+            case _:
+                assert_never(report)
+
+    def _note(self, entries: Sequence[Entry], results: Results) -> None:
+        for entry in entries:
+            outcome = results.outcomes.get(entry.id)
+            if outcome is not None:
+                self.outcomes[entry.id] = outcome
+            group = _group(entry)
+            if group is not None and (outcome is None or outcome.kind not in GOES_ON):
+                self._waiting_groups.add(group)
+
+    async def _split(self, entries: Sequence[Entry], refused: Refused) -> None:
+        if refused.too_large:
+            size = sum(entry.payload_size_bytes for entry in entries)
+            self.too_large_bytes = min(size, self.too_large_bytes or size)
+        if len(entries) == 1:
+            self.outcomes[entries[0].id] = Outcome.rejected(refused.message, code=refused.code)
+            return
+        middle = len(entries) // 2
+        await self.deliver(entries[:middle])
+        await self.deliver(entries[middle:])
+
+
+def _group(entry: Entry) -> tuple[str, str] | None:
+    return None if entry.group_key is None else (entry.tenant_id, entry.group_key)

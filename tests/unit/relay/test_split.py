@@ -1,0 +1,110 @@
+"""A batch that is refused as a whole is split until the bad entry is alone."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from uuid import UUID
+
+import pytest
+
+from carrick.entry import Entry, Outcome, OutcomeKind
+from carrick.relay.split import Sending
+from carrick.sinks.sink import Refused, Report, Results, Unavailable
+from tests.unit.relay.entries import entry
+
+REFUSED = Refused(code="http_400", message="bad")
+
+
+class Destination:
+    """Refuses what holds a bad entry; goes away after so many calls."""
+
+    def __init__(self, *bad: int, calls: int = 1000, too_large: int | None = None) -> None:
+        self.bad = {UUID(int=number) for number in bad}
+        self.calls_left = calls
+        self.too_large = too_large
+        self.seen: list[list[int]] = []
+
+    async def __call__(self, entries: Sequence[Entry]) -> Report:
+        self.seen.append([entry.seq for entry in entries])
+        if self.calls_left == 0:
+            return Unavailable(code="connect_refused", message="nobody there")
+        self.calls_left -= 1
+        if self.too_large is not None and sum(entry.payload_size_bytes for entry in entries) > self.too_large:
+            return Refused(code="http_413", message="too large", too_large=True)
+        if any(entry.id in self.bad for entry in entries):
+            return REFUSED
+        return Results(outcomes={entry.id: Outcome.delivered() for entry in entries})
+
+
+def deliver(destination: Destination, entries: Sequence[Entry]) -> Sending:
+    sending = Sending(destination)
+    asyncio.run(sending.deliver(entries))
+    return sending
+
+
+def kinds(sending: Sending) -> dict[int, OutcomeKind]:
+    return {entry_id.int: outcome.kind for entry_id, outcome in sending.outcomes.items()}
+
+
+def test_a_good_batch_goes_in_one_piece() -> None:
+    destination = Destination()
+    sending = deliver(destination, [entry(n) for n in range(1, 101)])
+    assert destination.seen == [list(range(1, 101))]
+    assert set(kinds(sending).values()) == {OutcomeKind.DELIVERED}
+    assert sending.answered
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 100, 1000])
+def test_one_bad_entry_is_rejected_alone_within_the_promised_calls(count: int) -> None:
+    for bad in {1, count // 2 + 1, count}:
+        destination = Destination(bad)
+        sending = deliver(destination, [entry(n) for n in range(1, count + 1)])
+        assert kinds(sending) == {
+            n: OutcomeKind.REJECTED if n == bad else OutcomeKind.DELIVERED for n in range(1, count + 1)
+        }
+        assert sending.outcomes[UUID(int=bad)] == Outcome.rejected("bad", code="http_400")
+        assert len(destination.seen) <= 2 * math.ceil(math.log2(count)) + 1
+
+
+def test_the_parts_go_in_order() -> None:
+    destination = Destination(2)
+    deliver(destination, [entry(n) for n in range(1, 5)])
+    delivered = [part for part in destination.seen if 2 not in part]
+    assert delivered == [[1], [3, 4]]
+
+
+def test_a_destination_that_goes_away_leaves_the_rest_untried() -> None:
+    destination = Destination(1, calls=2)
+    sending = deliver(destination, [entry(n) for n in range(1, 5)])
+    assert sending.unavailable is not None
+    assert kinds(sending) == {}
+    assert destination.seen == [[1, 2, 3, 4], [1, 2], [1]]
+
+
+def test_an_unsure_answer_is_the_outcome_of_those_that_were_sent() -> None:
+    async def lost(entries: Sequence[Entry]) -> Report:
+        return Unavailable(code="timeout", message="no answer", unsure=True)
+
+    sending = Sending(lost)
+    asyncio.run(sending.deliver([entry(1), entry(2)]))
+    assert kinds(sending) == {1: OutcomeKind.UNSURE, 2: OutcomeKind.UNSURE}
+
+
+def test_the_rest_of_a_group_waits_when_one_of_it_must() -> None:
+    async def first_waits(entries: Sequence[Entry]) -> Report:
+        if len(entries) > 2:
+            return REFUSED
+        return Results(outcomes={e.id: Outcome.retry() if e.seq == 1 else Outcome.delivered() for e in entries})
+
+    sending = Sending(first_waits)
+    entries = [entry(1, group="a"), entry(2, group="b"), entry(3, group="a"), entry(4, group="b")]
+    asyncio.run(sending.deliver(entries))
+    assert kinds(sending) == {1: OutcomeKind.RETRY, 2: OutcomeKind.DELIVERED, 4: OutcomeKind.DELIVERED}
+
+
+def test_the_smallest_part_that_was_too_large_is_remembered() -> None:
+    sending = deliver(Destination(too_large=25), [entry(n, size=10) for n in range(1, 9)])
+    assert sending.too_large_bytes == 40
+    assert set(kinds(sending).values()) == {OutcomeKind.DELIVERED}

@@ -1,0 +1,91 @@
+"""Bells ring for puts, and go on listening when the database was away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+from carrick.errors import StoreUnavailable
+from carrick.outbox.store import Store, Watch
+from carrick.relay import wake
+from carrick.relay.wake import Bells
+
+
+class Script:
+    """A watch that reports what a test says, and fails when it says so."""
+
+    def __init__(self) -> None:
+        self.reports: asyncio.Queue[str | Exception | None] = asyncio.Queue()
+        self.closed = 0
+
+    async def next(self) -> str | None:
+        report = await self.reports.get()
+        if isinstance(report, Exception):
+            raise report
+        return report
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+class Watched:
+    """As much of a store as bells need."""
+
+    def __init__(self, open_watch: Callable[[], Watch]) -> None:
+        self.watch = open_watch
+
+
+def test_a_bell_rings_for_its_channel_only() -> None:
+    async def main() -> None:
+        script = Script()
+        bells = Bells(cast(Store, Watched(lambda: script)))
+        mine, other = bells.of("mine"), bells.of("other")
+        listening = asyncio.create_task(bells.listen())
+        script.reports.put_nowait("mine")
+        await mine.wait()
+        assert not other.is_set()
+        listening.cancel()
+        await asyncio.wait([listening])
+        assert script.closed == 1
+
+    asyncio.run(main())
+
+
+def test_a_report_about_any_channel_rings_all_bells() -> None:
+    async def main() -> None:
+        script = Script()
+        bells = Bells(cast(Store, Watched(lambda: script)))
+        all_bells = [bells.of("a"), bells.of("b")]
+        listening = asyncio.create_task(bells.listen())
+        script.reports.put_nowait(None)
+        for bell in all_bells:
+            await bell.wait()
+        listening.cancel()
+        await asyncio.wait([listening])
+
+    asyncio.run(main())
+
+
+def test_after_a_failure_it_listens_again_with_a_new_watch() -> None:
+    async def main() -> None:
+        opened: list[Script] = []
+
+        def open_watch() -> Script:
+            opened.append(Script())
+            opened[-1].reports.put_nowait("a" if len(opened) > 1 else StoreUnavailable("gone"))
+            return opened[-1]
+
+        bells = Bells(cast(Store, Watched(open_watch)))
+        bell = bells.of("a")
+        listening = asyncio.create_task(bells.listen())
+        await bell.wait()
+        listening.cancel()
+        await asyncio.wait([listening])
+        assert [script.closed for script in opened] == [1, 1]
+
+    wake.FIRST_PAUSE_SECONDS, before = 0.001, wake.FIRST_PAUSE_SECONDS
+    try:
+        asyncio.run(main())
+    finally:
+        wake.FIRST_PAUSE_SECONDS = before
