@@ -12,7 +12,7 @@ import re
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -24,7 +24,20 @@ DATABASE_URLS_ACCEPTED = "sqlite:///FILE (four slashes for an absolute path), po
 
 PASSWORD = re.compile(r"(?P<before>://[^/?#@]*?:)[^/?#]*(?=@)|(?P<option>[?&](?:ssl)?password=)[^&#]*", re.IGNORECASE)
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+YES_AND_NO = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+
+Choice = TypeVar("Choice", bound=str)
+
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+class Secret(str):
+    """Text that does not show in a repr, so that settings can be printed and logged."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'***'" if self else "''"
 
 
 class DatabaseUrl(msgspec.Struct, frozen=True):
@@ -34,10 +47,28 @@ class DatabaseUrl(msgspec.Struct, frozen=True):
     target: str
 
 
+class CloudSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The cloud endpoint of the forwarder. A client certificate goes with every way of authentication."""
+
+    url: str = ""
+    auth_mode: Literal["none", "api_key", "hmac"] = "none"
+    api_key: str = ""
+    hmac_secret: str = ""
+    client_cert: str = ""
+    client_key: str = ""
+    ca_file: str = ""
+    proxy: str = ""
+    compression: Literal["none", "gzip", "zstd"] = "gzip"
+    timeout_seconds: float = 30.0
+    bytes_per_second: int = 0
+    """0: as fast as it goes."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is set from outside. `outbox_…` are the defaults of channels that do not say otherwise."""
 
     database_url: str = DEFAULT_DATABASE_URL
+    """May hold a password: show it through `mask_url`."""
     instance_id: str
     outbox_batch_size: int = 100
     outbox_batch_bytes: int = 1024 * 1024
@@ -46,8 +77,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     outbox_backoff_cap_seconds: float = 300.0
     outbox_retention_days: float = 7.0
     outbox_dead_retention_days: float = 30.0
+    outbox_max_backlog_bytes: int | None = None
+    outbox_on_full: Literal["reject", "evict"] = "reject"
+    host: str = "127.0.0.1"
+    port: int = 8080
+    metrics_port: int = 9090
+    cloud: CloudSettings = CloudSettings()
+    edge_id: str = ""
+    sync_forwarder_mode: Literal["send", "noop"] = "send"
+    sync_interval_seconds: float = 60.0
+    sync_batches_in_flight: int = 4
+    sync_grace_seconds: float = 20.0
+    internal_admin_enabled: bool = False
+    admin_token: str = ""
+    kafka_bootstrap_servers: str = ""
+    kafka_client_id: str = "outbox-drain"
 
-    def channel_defaults(self) -> dict[str, int | float]:
+    def channel_defaults(self) -> dict[str, int | float | str | None]:
         """The options of a channel that these settings stand for, by the channel's own names."""
         return {
             "batch_rows": self.outbox_batch_size,
@@ -57,6 +103,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "backoff_cap_seconds": self.outbox_backoff_cap_seconds,
             "retention_days": self.outbox_retention_days,
             "dead_retention_days": self.outbox_dead_retention_days,
+            "max_backlog_bytes": self.outbox_max_backlog_bytes,
+            "on_full": self.outbox_on_full,
         }
 
 
@@ -66,9 +114,10 @@ def read_settings(environ: Mapping[str, str] | None = None, env_file: Path | Non
     values = {**read_env_file(file), **(os.environ if environ is None else environ)}
     database_url = values.get("DATABASE_URL") or DEFAULT_DATABASE_URL
     parse_database_url(database_url)
+    instance_id = _instance_id(values)
     return Settings(
         database_url=database_url,
-        instance_id=_instance_id(values),
+        instance_id=instance_id,
         outbox_batch_size=_whole(values, "OUTBOX_BATCH_SIZE", 100, 1, 10_000),
         outbox_batch_bytes=_whole(values, "OUTBOX_BATCH_BYTES", 1024 * 1024, 1, 1024**3),
         outbox_lease_seconds=_whole(values, "OUTBOX_LEASE_SECONDS", 120, 1, 86_400),
@@ -76,7 +125,45 @@ def read_settings(environ: Mapping[str, str] | None = None, env_file: Path | Non
         outbox_backoff_cap_seconds=_number(values, "OUTBOX_BACKOFF_CAP_SECONDS", 300.0, 1, 31 * 86_400),
         outbox_retention_days=_number(values, "OUTBOX_RETENTION_DAYS", 7.0, 0, 36_500),
         outbox_dead_retention_days=_number(values, "OUTBOX_DEAD_RETENTION_DAYS", 30.0, 0, 36_500),
+        outbox_max_backlog_bytes=_whole(values, "OUTBOX_MAX_BACKLOG_BYTES", 0, 0, 2**62) or None,
+        outbox_on_full=_choice(values, "OUTBOX_ON_FULL", ("reject", "evict")),
+        host=values.get("HOST") or "127.0.0.1",
+        port=_whole(values, "PORT", 8080, 0, 65_535),
+        metrics_port=_whole(values, "METRICS_PORT", 9090, 0, 65_535),
+        cloud=_cloud(values),
+        edge_id=values.get("EDGE_ID") or instance_id,
+        sync_forwarder_mode=_choice(values, "SYNC_FORWARDER_MODE", ("send", "noop")),
+        sync_interval_seconds=_whole(values, "SYNC_INTERVAL_MS", 60_000, 10, 86_400_000) / 1000,
+        sync_batches_in_flight=_whole(values, "SYNC_BATCHES_IN_FLIGHT", 4, 1, 64),
+        sync_grace_seconds=_number(values, "SYNC_GRACE_SECONDS", 20.0, 0, 3_600),
+        internal_admin_enabled=_yes(values, "INTERNAL_ADMIN_ENABLED"),
+        admin_token=Secret(values.get("ADMIN_TOKEN", "")),
+        kafka_bootstrap_servers=values.get("KAFKA_BOOTSTRAP_SERVERS", ""),
+        kafka_client_id=values.get("KAFKA_CLIENT_ID") or "outbox-drain",
     )
+
+
+def _cloud(values: Mapping[str, str]) -> CloudSettings:
+    cloud = CloudSettings(
+        url=_web_address(values, "CLOUD_INGESTION_URL"),
+        auth_mode=_choice(values, "CLOUD_AUTH_MODE", ("none", "api_key", "hmac")),
+        api_key=Secret(values.get("CLOUD_API_KEY", "")),
+        hmac_secret=Secret(values.get("CLOUD_HMAC_SECRET", "")),
+        client_cert=_file(values, "CLOUD_CLIENT_CERT"),
+        client_key=_file(values, "CLOUD_CLIENT_KEY"),
+        ca_file=_file(values, "CLOUD_CA_FILE"),
+        proxy=_web_address(values, "CLOUD_PROXY"),
+        compression=_choice(values, "CLOUD_COMPRESSION", ("gzip", "zstd", "none")),
+        timeout_seconds=_number(values, "CLOUD_TIMEOUT_SECONDS", 30.0, 0.1, 3_600),
+        bytes_per_second=_whole(values, "CLOUD_BYTES_PER_SECOND", 0, 0, 10**12),
+    )
+    if cloud.auth_mode == "api_key" and not cloud.api_key:
+        raise refused("CLOUD_API_KEY", "", "the key, because CLOUD_AUTH_MODE is api_key")
+    if cloud.auth_mode == "hmac" and not cloud.hmac_secret:
+        raise refused("CLOUD_HMAC_SECRET", "", "the secret, because CLOUD_AUTH_MODE is hmac")
+    if cloud.client_key and not cloud.client_cert:
+        raise refused("CLOUD_CLIENT_CERT", "", "the certificate that belongs to CLOUD_CLIENT_KEY")
+    return cloud
 
 
 def parse_database_url(url: str) -> DatabaseUrl:
@@ -161,6 +248,37 @@ def _instance_id(values: Mapping[str, str]) -> str:
                 raise refused(variable, value, "1 to 200 printable characters")
             return value
     return f"carrick-{uuid.uuid4().hex[:12]}"
+
+
+def _choice(values: Mapping[str, str], variable: str, accepted: tuple[Choice, ...]) -> Choice:
+    """One of the accepted words; the first when the variable is not set."""
+    text = values.get(variable, "").strip() or accepted[0]
+    for choice in accepted:
+        if text == choice:
+            return choice
+    raise refused(variable, text, ", ".join(accepted))
+
+
+def _yes(values: Mapping[str, str], variable: str) -> bool:
+    text = values.get(variable, "").strip().lower() or "false"
+    if text not in YES_AND_NO:
+        raise refused(variable, text, "true or false")
+    return YES_AND_NO[text]
+
+
+def _web_address(values: Mapping[str, str], variable: str) -> str:
+    """An http or https address, or nothing."""
+    text = values.get(variable, "").strip()
+    if text and not re.fullmatch(r"https?://[^\s/?#]+([/?#]\S*)?", text):
+        raise refused(variable, mask_url(text), "http://… or https://…")
+    return text
+
+
+def _file(values: Mapping[str, str], variable: str) -> str:
+    text = values.get(variable, "").strip()
+    if text and not Path(text).is_file():
+        raise refused(variable, text, "a file that exists")
+    return text
 
 
 def _whole(values: Mapping[str, str], variable: str, default: int, low: int, high: int) -> int:

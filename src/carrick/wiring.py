@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from carrick.errors import InvalidInput
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import msgspec
+
+from carrick.errors import InvalidInput, SettingsError, UnknownChannel
 from carrick.outbox import opening
 from carrick.outbox.outbox import Outbox
 from carrick.outbox.store import Store
-from carrick.settings import DatabaseUrl, Settings
+from carrick.settings import DatabaseUrl, Settings, read_settings
+
+if TYPE_CHECKING:  # what a command does not need is not loaded
+    from carrick.forward.demo import EdgeDemo
+    from carrick.forward.service import Forwarder
+    from carrick.ops.metrics import Metrics
+    from carrick.relay.crew import Leg
+    from carrick.relay.relay import RelaySettings
+    from carrick.sinks.sink import Sink
 
 
 def open_store(database_url: str) -> Store:
@@ -17,6 +32,152 @@ def open_store(database_url: str) -> Store:
 def open_outbox(database_url: str, settings: Settings | None = None) -> Outbox:
     """The outbox of that database; with settings, their defaults hold for channels that do not say otherwise."""
     return Outbox.connect(database_url, channel_defaults=settings.channel_defaults() if settings else None)
+
+
+@contextmanager
+def opened_store(database_url: str) -> Iterator[Store]:
+    """The store of that database, with the schema of this release; closed afterwards."""
+    store = open_store(database_url)
+    try:
+        store.check_schema()
+        yield store
+    finally:
+        store.close()
+
+
+def relay_settings(settings: Settings) -> RelaySettings:
+    """How relays work under these settings."""
+    from carrick.relay.relay import RelaySettings
+
+    return RelaySettings(
+        owner=settings.instance_id,
+        in_flight=settings.sync_batches_in_flight,
+        poll_seconds=settings.sync_interval_seconds,
+        grace_seconds=settings.sync_grace_seconds,
+    )
+
+
+def metrics(store: Store) -> Metrics:
+    """The metrics of this process."""
+    from carrick.ops.metrics import Metrics
+
+    return Metrics(store)
+
+
+def forwarder(settings: Settings) -> Forwarder:
+    """The edge forwarder. A SQLite file is created or upgraded; a PostgreSQL database must have been migrated."""
+    from carrick.forward.events import CHANNEL
+    from carrick.forward.handshake import handshake_of
+    from carrick.forward.service import Forwarder
+    from carrick.sinks.http import HttpSink
+
+    if not settings.cloud.url:
+        raise SettingsError("CLOUD_INGESTION_URL is not set; accepted: the address that batches are posted to")
+    prepare(settings.database_url)
+    outbox = open_outbox(settings.database_url, settings)
+    channel = outbox.channel(CHANNEL, mode="ordered", one_tenant=True)
+    sink = HttpSink(settings.cloud, edge_id=settings.edge_id)
+    return Forwarder(outbox.store, sink, channel, settings, handshake_of(sink))
+
+
+def edge_demo(database_url: str, port: int = 8080) -> EdgeDemo:
+    """A forwarder on that database with a device and a cloud around it, for `carrick demo`."""
+    from carrick.forward.demo import EdgeDemo
+
+    def build(at: int, cloud_url: str) -> Forwarder:
+        environment = {
+            "DATABASE_URL": database_url,
+            "CLOUD_INGESTION_URL": cloud_url,
+            "PORT": str(at),
+            "METRICS_PORT": "0",
+            "INSTANCE_ID": "gateway-1",
+            "OUTBOX_BACKOFF_CAP_SECONDS": "5",
+            "SYNC_GRACE_SECONDS": "2",
+        }
+        return forwarder(read_settings(environment, Path("no .env file")))
+
+    return EdgeDemo(build, port)
+
+
+def prepare(database_url: str) -> None:
+    """Create or upgrade an embedded database; others are migrated by `carrick migrate`."""
+    if opening.named_database(database_url).backend == "sqlite":
+        migrate(database_url)
+
+
+class Drainer(NamedTuple):
+    """What `carrick drain` delivers, and how to open it."""
+
+    database_url: str
+    channels: Sequence[str]
+    sink: Callable[[str], Sink]
+    outbox: Outbox | None
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Store, Callable[[], list[Leg]]]]:
+        """The store, and a function that makes the sinks (inside the event loop). Raises UnknownChannel."""
+        from carrick.relay.crew import Leg
+
+        with self.outbox or open_outbox(self.database_url) as outbox:
+            known = outbox.store.channels()
+            for name in self.channels:
+                if name not in known:
+                    raise UnknownChannel(name, sorted(known))
+            yield outbox.store, lambda: [Leg(known[name], self.sink(name)) for name in self.channels]
+
+
+def drainer(
+    settings: Settings,
+    database_url: str,
+    *,
+    channels: Sequence[str],
+    to: Literal["kafka", "http"] | None,
+    app: str | None,
+    topic: str,
+    cloud_events: bool,
+    url: str | None,
+) -> Drainer:
+    """What to deliver where. Raises InvalidInput, SettingsError or MissingExtra."""
+    if app is not None:
+        return _application(app, channels)
+    if to == "http":
+        from carrick.sinks.http import HttpSink
+
+        cloud = msgspec.structs.replace(settings.cloud, url=url) if url else settings.cloud
+        if not cloud.url:
+            raise SettingsError("neither --url nor CLOUD_INGESTION_URL says where to")
+        return Drainer(database_url, channels, lambda _: HttpSink(cloud, edge_id=settings.edge_id), None)
+    from carrick.sinks.kafka import KafkaSink
+
+    if not settings.kafka_bootstrap_servers:
+        raise SettingsError("KAFKA_BOOTSTRAP_SERVERS is not set; accepted: host:port, several with commas")
+    return Drainer(
+        database_url,
+        channels,
+        lambda _: KafkaSink(
+            settings.kafka_bootstrap_servers,
+            client_id=settings.kafka_client_id,
+            topic=topic,
+            cloud_events=cloud_events,
+        ),
+        None,
+    )
+
+
+def _application(app: str, channels: Sequence[str]) -> Drainer:
+    """The handlers of a Python application."""
+    from carrick.ops.application import load_outbox
+    from carrick.sinks.handler import HandlerSink
+
+    outbox = load_outbox(app)
+    handlers = outbox.handlers
+    for name in channels:
+        if name not in handlers:
+            raise InvalidInput("channel", f"{app} has no handler for {name!r}", ", ".join(sorted(handlers)) or "none")
+    chosen = channels or sorted(handlers)
+    if not chosen:
+        raise InvalidInput("app", f"{app} has no handlers", "@outbox.handler(CHANNEL) before a function")
+    return Drainer("", chosen, lambda name: HandlerSink.of(handlers[name]), outbox)
 
 
 def migrate(database_url: str, *, compat: bool = False) -> list[str]:

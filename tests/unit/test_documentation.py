@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from carrick import Channel, cli, errors
-from carrick.settings import Settings
+from carrick.settings import CloudSettings, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECK = ROOT / "docs" / "check.py"
@@ -89,13 +89,32 @@ def test_every_error_stands_in_the_tree_of_its_module(error: type[Exception]) ->
     assert error.__name__ in (errors.__doc__ or "")
 
 
+NAMES = {"sync_interval_seconds": "SYNC_INTERVAL_MS", "url": "CLOUD_INGESTION_URL"}
+"""Settings whose variable is not simply their name."""
+
+
+def variables() -> list[tuple[str, object]]:
+    """Every variable with its default, as the code knows them."""
+    plain = [field for field in msgspec.structs.fields(Settings) if field.name != "cloud"]
+    named = [(NAMES.get(field.name, field.name.upper()), field.default) for field in plain]
+    cloud = msgspec.structs.fields(CloudSettings)
+    named += [(NAMES.get(field.name, f"CLOUD_{field.name.upper()}"), field.default) for field in cloud]
+    known = {"SYNC_INTERVAL_MS": 60_000, "OUTBOX_MAX_BACKLOG_BYTES": 0}
+    return [(variable, known.get(variable, default)) for variable, default in named]
+
+
+VARIABLES = variables()
+
+
 def test_every_setting_is_in_the_reference_with_its_default() -> None:
     rows = [line for line in page("reference/configuration.md").splitlines() if line.startswith("| `")]
     documented = {row.split("`")[1]: row.split("|")[2].strip() for row in rows}
-    assert documented.keys() == {name.upper() for name in Settings.__struct_fields__}
-    for field in msgspec.structs.fields(Settings):
-        if isinstance(field.default, int | float):
-            assert documented[field.name.upper()] == f"{field.default:.0f}"
+    assert documented.keys() == {variable for variable, _ in VARIABLES}
+    for variable, default in VARIABLES:
+        if isinstance(default, bool):
+            assert documented[variable] == f"`{str(default).lower()}`"
+        elif isinstance(default, int | float):
+            assert float(documented[variable]) == default
 
 
 def test_every_channel_option_is_in_the_reference() -> None:

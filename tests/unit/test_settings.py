@@ -57,6 +57,8 @@ def test_without_any_variable_the_documented_defaults_hold() -> None:
         "backoff_cap_seconds": 300.0,
         "retention_days": 7.0,
         "dead_retention_days": 30.0,
+        "max_backlog_bytes": None,
+        "on_full": "reject",
     }
 
 
@@ -220,3 +222,65 @@ def test_the_env_file_of_the_working_directory_is_read(tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DATABASE_URL", raising=False)
     assert read_settings().database_url == "sqlite:///from-file.db"
+
+
+BAD = {
+    "PORT": ["x", "-1", "65536"],
+    "METRICS_PORT": ["70000"],
+    "CLOUD_INGESTION_URL": ["cloud:9999", "ftp://cloud/batch", "http://", "http:// cloud/"],
+    "CLOUD_AUTH_MODE": ["basic", "API_KEY"],
+    "CLOUD_COMPRESSION": ["br"],
+    "CLOUD_CLIENT_CERT": ["no-such-file.pem"],
+    "CLOUD_CA_FILE": ["no-such-file.pem"],
+    "CLOUD_PROXY": ["proxy:3128"],
+    "CLOUD_TIMEOUT_SECONDS": ["0", "nan", "soon"],
+    "CLOUD_BYTES_PER_SECOND": ["-1", "1k"],
+    "SYNC_FORWARDER_MODE": ["off"],
+    "SYNC_INTERVAL_MS": ["1", "a minute"],
+    "SYNC_BATCHES_IN_FLIGHT": ["0", "65"],
+    "INTERNAL_ADMIN_ENABLED": ["maybe"],
+    "OUTBOX_MAX_BACKLOG_BYTES": ["-1"],
+    "OUTBOX_ON_FULL": ["drop"],
+}
+
+
+@pytest.mark.parametrize(("variable", "value"), [(name, value) for name, values in BAD.items() for value in values])
+def test_a_wrong_value_is_named_with_what_is_accepted(variable: str, value: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        read(**{variable: value})
+    assert str(caught.value).startswith(f"{variable}=")
+    assert "accepted:" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_forwarder_has_the_documented_defaults() -> None:
+    settings = read(INSTANCE_ID="gateway-7")
+    assert (settings.host, settings.port, settings.metrics_port) == ("127.0.0.1", 8080, 9090)
+    assert (settings.sync_forwarder_mode, settings.sync_interval_seconds) == ("send", 60.0)
+    assert (settings.cloud.auth_mode, settings.cloud.compression, settings.cloud.url) == ("none", "gzip", "")
+    assert settings.edge_id == "gateway-7"
+    assert not settings.internal_admin_enabled
+
+
+@pytest.mark.parametrize(("mode", "variable"), [("api_key", "CLOUD_API_KEY"), ("hmac", "CLOUD_HMAC_SECRET")])
+def test_a_way_of_authentication_needs_its_secret(mode: str, variable: str) -> None:
+    with pytest.raises(SettingsError, match=variable):
+        read(CLOUD_AUTH_MODE=mode)
+
+
+def test_a_clients_key_needs_its_certificate(tmp_path: Path) -> None:
+    key = tmp_path / "key.pem"
+    key.touch()
+    with pytest.raises(SettingsError, match="CLOUD_CLIENT_CERT"):
+        read(CLOUD_CLIENT_KEY=str(key))
+
+
+def test_secrets_do_not_show_when_settings_are_printed() -> None:
+    settings = read(CLOUD_AUTH_MODE="hmac", CLOUD_HMAC_SECRET="hush-1", CLOUD_API_KEY="hush-2", ADMIN_TOKEN="hush-3")
+    assert "hush" not in repr(settings)
+    assert settings.cloud.hmac_secret == "hush-1"
+
+
+@pytest.mark.parametrize(("text", "meant"), [("true", True), ("1", True), ("Yes", True), ("false", False), ("", False)])
+def test_a_switch_understands_the_usual_words(text: str, meant: bool) -> None:
+    assert read(INTERNAL_ADMIN_ENABLED=text).internal_admin_enabled is meant

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from cyclopts import Parameter, validators
 from rich.console import Console, Group
@@ -21,6 +22,8 @@ from rich.table import Table
 from rich.text import Text
 
 from carrick import wiring
+from carrick.entry import ChannelStats
+from carrick.forward.demo import EdgeDemo, EdgeFigures
 from carrick.ops.simulation import CHANNELS, Balance, Simulation
 
 REFRESHES_PER_SECOND = 4
@@ -32,7 +35,8 @@ def demo(
     seconds: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=86_400))] = None,
     database: str | None = None,
 ) -> int:
-    """Show the engine at work: three channels, four tenants, an unreliable destination, workers that die.
+    """Show Carrick at work: three channels, four tenants, an unreliable destination, workers that die; and a gateway
+    that forwards a device's events to a cloud which is often away.
 
     Needs no server, account or configuration. Ctrl-C stops it; then it checks that nothing was lost.
 
@@ -43,13 +47,15 @@ def demo(
     database
         Use this database (sqlite:///FILE or postgresql://…) instead of a temporary file, and leave the entries there.
     """
+    logging.getLogger("carrick").addHandler(logging.NullHandler())  # what happens is shown, not logged
     with asked_to_stop() as stopping, demo_database(database) as url:
         wiring.migrate(url)
         with wiring.open_outbox(url) as outbox:
             simulation = Simulation(outbox, stopping)
-            with simulation.running():
-                _show(simulation, stopping, seconds)
-            return summarise(simulation.balance())
+            edge = wiring.edge_demo(url)
+            with edge.running(), simulation.running():
+                _show(World(simulation, edge), stopping, seconds)
+            return max(summarise(simulation.balance()), summarise_edge(edge.figures(), outbox.store.stats()))
 
 
 @contextmanager
@@ -78,30 +84,37 @@ def demo_database(given: str | None) -> Iterator[str]:
         yield f"sqlite:///{Path(folder) / 'demo.db'}"
 
 
-def _show(simulation: Simulation, stopping: threading.Event, seconds: float | None) -> None:
+class World(NamedTuple):
+    """Everything that the demo shows."""
+
+    simulation: Simulation
+    edge: EdgeDemo
+
+
+def _show(world: World, stopping: threading.Event, seconds: float | None) -> None:
     deadline = time.monotonic() + seconds if seconds is not None else None
     console = Console()
     if sys.stdout.isatty() and not console.is_dumb_terminal:
-        _show_live(console, simulation, stopping, deadline)
+        _show_live(console, world, stopping, deadline)
     else:
-        _show_lines(simulation, stopping, deadline)
+        _show_lines(world, stopping, deadline)
 
 
-def _show_live(console: Console, simulation: Simulation, stopping: threading.Event, deadline: float | None) -> None:
+def _show_live(console: Console, world: World, stopping: threading.Event, deadline: float | None) -> None:
     rates = Rates()
-    with Live(_view(simulation, rates), console=console, auto_refresh=False) as live:
+    with Live(_view(world, rates), console=console, auto_refresh=False) as live:
         while not _over(stopping, deadline, 1 / REFRESHES_PER_SECOND):
-            live.update(_view(simulation, rates), refresh=True)
+            live.update(_view(world, rates), refresh=True)
 
 
-def _show_lines(simulation: Simulation, stopping: threading.Event, deadline: float | None) -> None:
+def _show_lines(world: World, stopping: threading.Event, deadline: float | None) -> None:
     """One plain line per second, for a pipe or a log."""
     started = time.monotonic()
     while not _over(stopping, deadline, 1.0):
-        now = simulation.balance()
-        latest = simulation.events()[-1:]
+        now = world.simulation.balance()
+        latest = world.simulation.events()[-1:]
         figures = f"{time.monotonic() - started:.0f}s put {now.put} delivered {now.delivered} dead {now.dead}"
-        _print(" | ".join([f"{figures} waiting {now.waiting}", *latest]))
+        _print(" | ".join([f"{figures} waiting {now.waiting}", edge_line(world.edge.figures()), *latest]))
 
 
 def _over(stopping: threading.Event, deadline: float | None, wait: float) -> bool:
@@ -110,7 +123,8 @@ def _over(stopping: threading.Event, deadline: float | None, wait: float) -> boo
     return left <= 0 or stopping.wait(left)
 
 
-def _view(simulation: Simulation, rates: Rates) -> Group:
+def _view(world: World, rates: Rates) -> Group:
+    simulation = world.simulation
     delivered = simulation.delivered()
     retried = simulation.retried()
     per_second = rates.after(delivered)
@@ -131,7 +145,20 @@ def _view(simulation: Simulation, rates: Rates) -> Group:
             f"{per_second[stats.channel]:.0f}",
             "-" if age is None else f"{age:.1f} s",
         )
-    return Group(table, *(Text(event, style="dim", overflow="ellipsis", no_wrap=True) for event in simulation.events()))
+    edge = Text(edge_line(world.edge.figures()), style="bold")
+    return Group(
+        table,
+        "",
+        edge,
+        "",
+        *(Text(event, style="dim", overflow="ellipsis", no_wrap=True) for event in simulation.events()),
+    )
+
+
+def edge_line(edge: EdgeFigures) -> str:
+    """How the gateway stands: its address is there to be looked at."""
+    cloud = "the cloud is up" if edge.up else "the cloud is away"
+    return f"forwarder {edge.address}/api/v1/sync/state: posted {edge.posted}, arrived {edge.arrived}, {cloud}"
 
 
 class Rates:
@@ -155,6 +182,17 @@ def summarise(balance: Balance) -> int:
         _print(f"{sums}: it adds up, nothing was lost")
         return 0
     _print(f"{sums}: it does NOT add up (does another demo use the same database?)")
+    return 1
+
+
+def summarise_edge(edge: EdgeFigures, stats: Sequence[ChannelStats]) -> int:
+    """Every posted event has arrived or waits; one may be both, when its finish was cut off."""
+    waiting = sum(s.pending_count + s.claimed_count for s in stats if s.channel == "cloud")
+    sums = f"forwarder: posted {edge.posted}, arrived {edge.arrived}, waiting {waiting}"
+    if edge.arrived + waiting >= edge.posted:
+        _print(f"{sums}: nothing was lost")
+        return 0
+    _print(f"{sums}: something is MISSING")
     return 1
 
 

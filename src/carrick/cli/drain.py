@@ -1,0 +1,93 @@
+"""`carrick drain`: relay channels to Kafka, to an HTTP endpoint or to Python handlers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Annotated, Literal
+
+from cyclopts import CycloptsError, Parameter
+
+from carrick import wiring
+from carrick.cli.printing import AsJson, Flag, print_json, print_line
+from carrick.cli.running import run_until_stopped
+from carrick.relay.crew import run_crew, run_crew_once
+from carrick.relay.meter import Tally
+from carrick.settings import mask_url, read_settings
+
+log = logging.getLogger("carrick.drain")
+
+
+def drain(
+    *,
+    channel: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    to: Literal["kafka", "http"] | None = None,
+    app: str | None = None,
+    topic: str = "{event_type}",
+    cloud_events: Flag = False,
+    url: str | None = None,
+    once: Flag = False,
+    as_json: AsJson = False,
+    database: str | None = None,
+) -> int:
+    """Deliver a channel's entries until Ctrl-C, or with --once what is due now.
+
+    Any number of replicas may run beside each other. With --once it ends with exit code 1 when something is left
+    because of errors.
+
+    Parameters
+    ----------
+    channel
+        The channels to deliver. With --app: only these of its handlers' channels.
+    to
+        Where to: kafka (KAFKA_BOOTSTRAP_SERVERS) or http (--url, else CLOUD_INGESTION_URL).
+    app
+        Instead of --to: package.module or package.module:attribute of an Outbox with handlers.
+    topic
+        With --to kafka: the topic, with {event_type}, {channel} and {tenant_id} filled in.
+    cloud_events
+        With --to kafka: also send CloudEvents headers.
+    url
+        With --to http: the endpoint.
+    once
+        Deliver what is due now, print one line per channel, and end. For cron.
+    as_json
+        With --once: print one JSON object for a script to read.
+    database
+        The database to use instead of DATABASE_URL.
+    """
+    if (to is None) == (app is None):
+        raise CycloptsError(msg="Give --to kafka, --to http or --app MODULE.")
+    if to is not None and not channel:
+        raise CycloptsError(msg="Give the --channel to deliver.")
+    settings = read_settings()
+    where = database or settings.database_url
+    drainer = wiring.drainer(
+        settings, where, channels=channel, to=to, app=app, topic=topic, cloud_events=cloud_events, url=url
+    )
+    with drainer.opened() as (store, legs):
+        relay_settings = wiring.relay_settings(settings)
+
+        async def serve(stopping: asyncio.Event) -> int:
+            if once:
+                totals = await run_crew_once(store, legs(), relay_settings, stopping)
+                return _report(totals, {stats.channel: stats.held_count for stats in store.stats()}, as_json)
+            started = {"channels": ", ".join(drainer.channels), "to": app or to, "database": mask_url(where)}
+            log.info("drain.started", extra=started)
+            await run_crew(store, legs(), relay_settings, stopping, wiring.metrics(store))
+            return 0
+
+        return run_until_stopped(serve)
+
+
+def _report(totals: dict[str, Tally], held: dict[str, int], as_json: bool) -> int:
+    """One line per channel. Left because of errors is what was tried in vain, and what a closed gate holds."""
+    left = {name: tally.retried + tally.released + tally.dead + tally.lost for name, tally in totals.items()}
+    failed = any(left.values()) or any(held.get(name, 0) for name in totals)
+    if as_json:
+        print_json({"channels": totals, "held": {name: held.get(name, 0) for name in totals}, "failed": failed})
+        return 1 if failed else 0
+    for name, tally in totals.items():
+        counts = ", ".join(f"{field} {getattr(tally, field)}" for field in Tally.__struct_fields__ if field != "lost")
+        print_line(f"{name}: {counts}, held {held.get(name, 0)}")
+    return 1 if failed else 0

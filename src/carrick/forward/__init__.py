@@ -1,0 +1,1 @@
+"""The edge forwarder: takes events, keeps them on disk, hands them to a cloud endpoint."""

@@ -1,0 +1,301 @@
+"""The forwarder's HTTP API: parse, call, answer."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from carrick.entry import ChannelStats, Gate, State
+from carrick.errors import InvalidInput, StoreError
+from carrick.forward import answers
+from carrick.forward.answers import entry_view
+from carrick.forward.events import CHANNEL, Event, Events, entries_of
+from carrick.outbox.store import Store
+from carrick.relay.meter import Tally
+from carrick.relay.threads import Threads
+from carrick.web.openapi import document
+from carrick.web.problems import Problem
+from carrick.web.routes import Call, Route, as_json
+
+MAX_KEY = 255
+
+
+class Engine:
+    """What the API needs of the running service."""
+
+    def __init__(
+        self,
+        *,
+        mode: str,
+        cycle: Callable[[], Awaitable[Tally]],
+        rate: Callable[[], float],
+        catching_up: Callable[[], bool],
+        diagnose: Callable[[], Awaitable[answers.Diagnostics]],
+        put: Callable[[], None],
+    ) -> None:
+        self.mode = mode
+        self.cycle = cycle
+        self.rate = rate
+        self.catching_up = catching_up
+        self.diagnose = diagnose
+        self.put = put
+        """Called after something was put: wakes the relay of this process."""
+
+
+class Api:
+    """The endpoints, as methods; `routes` lists them."""
+
+    def __init__(self, store: Store, threads: Threads, engine: Engine, *, admin: bool, admin_token: str) -> None:
+        self._store = store
+        self._threads = threads
+        self._engine = engine
+        self._admin = admin
+        self._admin_token = admin_token
+
+    def routes(self) -> list[Route]:
+        """Every endpoint. The admin ones are there in any case, and answer 404 unless they are enabled."""
+        routes = [*self._public(), *self._admin_only()]
+        routes.append(
+            Route(
+                method="GET",
+                path="/api/openapi.json",
+                summary="This document",
+                handle=self._openapi_of(routes),
+                gives=dict[str, Any],
+            )
+        )
+        return routes
+
+    def _public(self) -> list[Route]:
+        return [
+            Route(method="GET", path="/api/health", summary="Liveness", handle=self.health, gives=answers.Health),
+            Route(
+                method="GET",
+                path="/api/ready",
+                summary="Readiness: the database answers",
+                handle=self.ready,
+                gives=answers.Ready,
+                problems=[503],
+            ),
+            Route(
+                method="POST",
+                path="/api/v1/events",
+                summary="Take events; they are on disk when this answers",
+                handle=self.take_events,
+                takes=Events,
+                gives=answers.Taken,
+                status=202,
+                problems=[400, 409, 413, 503, 507],
+            ),
+            Route(
+                method="GET",
+                path="/api/v1/sync/state",
+                summary="The backlog at a glance",
+                handle=self.state,
+                gives=answers.SyncState,
+                problems=[503],
+            ),
+            Route(
+                method="GET",
+                path="/api/v1/sync/outbox",
+                summary="Entries, oldest first, page by page",
+                handle=self.outbox,
+                query=answers.OutboxQuery,
+                gives=answers.EntryList,
+                problems=[400, 503],
+            ),
+            Route(
+                method="POST",
+                path="/api/v1/sync/trigger",
+                summary="One cycle now",
+                handle=self.trigger,
+                gives=answers.CycleResult,
+                problems=[503],
+            ),
+        ]
+
+    def _admin_only(self) -> list[Route]:
+        guards = [self._admit]
+        return [
+            Route(
+                method="GET",
+                path="/api/v1/sync/dlq",
+                summary="Dead entries with reason, attempts and last error",
+                handle=self.dlq,
+                query=answers.DlqQuery,
+                gives=answers.EntryList,
+                problems=[400, 401, 404, 503],
+                guards=guards,
+            ),
+            Route(
+                method="POST",
+                path="/api/v1/sync/redrive",
+                summary="Send dead entries round again",
+                handle=self.redrive,
+                takes=answers.Redrive,
+                gives=answers.Redriven,
+                problems=[400, 401, 404, 503],
+                guards=guards,
+            ),
+            Route(
+                method="POST",
+                path="/api/v1/sync/unclaim-stuck",
+                summary="Give back entries of leases that expired",
+                handle=self.unclaim_stuck,
+                takes=answers.UnclaimStuck,
+                body_optional=True,
+                gives=answers.Unclaimed,
+                problems=[400, 401, 404, 503],
+                guards=guards,
+            ),
+            Route(
+                method="GET",
+                path="/api/v1/sync/diagnostics",
+                summary="Why does nothing arrive?",
+                handle=self.diagnostics,
+                gives=answers.Diagnostics,
+                problems=[401, 404, 503],
+                guards=guards,
+            ),
+        ]
+
+    def _openapi_of(self, routes: Sequence[Route]) -> Callable[[Call[Any, Any]], Awaitable[web.Response]]:
+        described = document("Carrick forwarder", "Takes events and hands them to a cloud endpoint.", list(routes))
+
+        async def openapi(_: Call[Any, Any]) -> web.Response:
+            return as_json(described)
+
+        return openapi
+
+    def _admit(self, request: web.Request) -> None:
+        """Closed by default: who may not know that there is an admin API is told that there is none."""
+        if not self._admin:
+            raise Problem(404, "not_found", f"{request.method} {request.path}: Not Found")
+        if not self._admin_token:
+            return
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        same = hmac.compare_digest(given.strip().encode(), self._admin_token.encode())
+        if scheme.lower() != "bearer" or not same:
+            raise Problem(401, "unauthorized", "accepted: Authorization: Bearer ADMIN_TOKEN")
+
+    async def health(self, _: Call[Any, Any]) -> answers.Health:
+        return answers.Health()
+
+    async def ready(self, _: Call[Any, Any]) -> answers.Ready:
+        try:
+            await self._threads.call(self._store.check_schema)
+        except StoreError as error:
+            raise Problem(503, "not_ready", str(error)) from None
+        return answers.Ready(mode=self._engine.mode)
+
+    async def take_events(self, call: Call[None, Event | list[Event]]) -> answers.Taken:
+        entries = entries_of(call.body, _traceparent(call))
+        key = call.headers.get("Idempotency-Key")
+        if key is None:
+            puts = await self._threads.call(self._store.put_many, entries)
+            ids = [put.id for put in puts]
+        else:
+            _check_key(key)
+            digest = hashlib.sha256(call.raw).digest()
+            ids = list(await self._threads.call(self._store.put_once, key, digest, entries))
+        self._engine.put()
+        return answers.Taken(ids=ids)
+
+    async def state(self, _: Call[Any, Any]) -> answers.SyncState:
+        stats, gates = await self._threads.call(lambda: (self._stats(), self._store.gates(CHANNEL)))
+        rate = self._engine.rate()
+        waiting = stats.pending_count + stats.claimed_count
+        return answers.SyncState(
+            pending_count=stats.pending_count,
+            claimed_count=stats.claimed_count,
+            dlq_count=stats.dead_count,
+            oldest_pending_age_seconds=stats.oldest_pending_age_seconds,
+            last_success_at=stats.last_success_at,
+            last_error_at=stats.last_error_at,
+            held_count=stats.held_count,
+            backlog_bytes=stats.backlog_bytes,
+            gates=[gate_view(gate) for gate in gates],
+            drain_rate_per_second=round(rate, 3),
+            eta_seconds=0.0 if not waiting else round(waiting / rate, 1) if rate else None,
+            catching_up=self._engine.catching_up(),
+            mode=self._engine.mode,
+        )
+
+    async def outbox(self, call: Call[answers.OutboxQuery, None]) -> answers.EntryList:
+        state = None if call.query.status is None else State.parse(call.query.status)
+        return await self._listed(state, call.query.tenant, call.query.limit, call.query.after)
+
+    async def trigger(self, _: Call[Any, Any]) -> answers.CycleResult:
+        tally = await self._engine.cycle()
+        return answers.CycleResult(
+            claimed=tally.claimed,
+            delivered=tally.delivered,
+            retried=tally.retried,
+            dead=tally.dead,
+            released=tally.released,
+        )
+
+    async def dlq(self, call: Call[answers.DlqQuery, None]) -> answers.EntryList:
+        return await self._listed(State.DEAD, call.query.tenant, call.query.limit, call.query.after)
+
+    async def redrive(self, call: Call[None, answers.Redrive]) -> answers.Redriven:
+        asked = call.body
+        if (asked.ids is None) == (not asked.all_dlq):
+            raise InvalidInput("body", "names neither or both of ids and allDlq", '{"ids":[…]} or {"allDlq":true}')
+        count = await self._threads.call(
+            self._store.redrive,
+            CHANNEL,
+            ids=asked.ids,
+            reason=asked.reason,
+            max_rows=asked.limit,
+            spread_seconds=asked.spread_seconds,
+            dry_run=asked.dry_run,
+        )
+        self._engine.put()
+        return answers.Redriven(redriven=count, dry_run=asked.dry_run)
+
+    async def unclaim_stuck(self, call: Call[None, answers.UnclaimStuck | None]) -> answers.Unclaimed:
+        asked = call.body or answers.UnclaimStuck()
+        count = await self._threads.call(
+            self._store.release_expired, CHANNEL, older_than_seconds=asked.older_than_seconds
+        )
+        self._engine.put()
+        return answers.Unclaimed(unclaimed=count)
+
+    async def diagnostics(self, _: Call[Any, Any]) -> answers.Diagnostics:
+        return await self._engine.diagnose()
+
+    async def _listed(
+        self, state: State | None, tenant: str | None, limit: int, after: str | None
+    ) -> answers.EntryList:
+        page = await self._threads.call(
+            self._store.entries, CHANNEL, state=state, tenant=tenant, max_rows=limit, after=after
+        )
+        return answers.EntryList(entries=[entry_view(line) for line in page.lines], next=page.next)
+
+    def _stats(self) -> ChannelStats:
+        return next(stats for stats in self._store.stats() if stats.channel == CHANNEL)
+
+
+def gate_view(gate: Gate) -> answers.GateView:
+    """A gate as the API shows it."""
+    return answers.GateView(
+        scope=gate.scope,
+        reason=gate.reason,
+        closed_until=gate.closed_until,
+        consecutive_failures=gate.consecutive_failures,
+    )
+
+
+def _check_key(key: str) -> None:
+    if not 1 <= len(key) <= MAX_KEY or not key.isprintable():
+        raise InvalidInput("Idempotency-Key", "is empty, too long or not printable", f"1 to {MAX_KEY} characters")
+
+
+def _traceparent(call: Call[Any, Any]) -> str | None:
+    given = call.headers.get("traceparent")
+    return given if given is not None and len(given) <= MAX_KEY and given.isascii() and given.isprintable() else None

@@ -1,0 +1,167 @@
+"""Metrics for Prometheus: what the relay tells, and what the store counts cheaply when somebody asks."""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from carrick.entry import Batch, ChannelStats, Gate
+from carrick.errors import StoreError
+from carrick.outbox.store import Store
+from carrick.relay.meter import Tally
+
+log = logging.getLogger("carrick.ops")
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+CLAIM_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
+LATENCY_BUCKETS_MS = (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000)
+DELIVERY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 60, 300, 3_600, 86_400)
+
+
+class Metrics:
+    """All metrics of one process. It is the relay's meter."""
+
+    def __init__(self, store: Store) -> None:
+        self._registry = CollectorRegistry()
+        self._claim_seconds = Histogram(
+            "carrick_claim_seconds",
+            "How long claims took.",
+            ["channel"],
+            buckets=CLAIM_BUCKETS,
+            registry=self._registry,
+        )
+        self._batch_latency = Histogram(
+            "sync_batch_latency_ms",
+            "How long calls of the destination took, in milliseconds.",
+            ["channel"],
+            buckets=LATENCY_BUCKETS_MS,
+            registry=self._registry,
+        )
+        self._success = Counter(
+            "sync_send_success", "Batches that the destination answered for.", ["channel"], registry=self._registry
+        )
+        self._failure = Counter(
+            "sync_send_failure",
+            "Batches that were refused, or that nobody answered.",
+            ["channel"],
+            registry=self._registry,
+        )
+        self._lease_lost = Counter(
+            "carrick_lease_lost",
+            "Entries whose lease moved on while they were on their way.",
+            ["channel"],
+            registry=self._registry,
+        )
+        self._entries = Counter(
+            "carrick_entries", "Entries by what became of them.", ["channel", "outcome"], registry=self._registry
+        )
+        self._delivery = Ages("carrick_delivery_seconds", "From put to delivered.", DELIVERY_BUCKETS)
+        self._registry.register(self._delivery)
+        self._registry.register(Depths(store))
+
+    def claimed(self, channel: str, entries: int, seconds: float) -> None:
+        self._claim_seconds.labels(channel).observe(seconds)
+
+    def sent(self, channel: str, seconds: float, *, success: bool) -> None:
+        (self._success if success else self._failure).labels(channel).inc()
+        self._batch_latency.labels(channel).observe(seconds * 1000)
+
+    def finished(self, channel: str, tally: Tally, batch: Batch, now: datetime) -> None:
+        for outcome in ("delivered", "retried", "dead", "released"):
+            if count := getattr(tally, outcome):
+                self._entries.labels(channel, outcome).inc(count)
+        if tally.delivered == len(batch):
+            self._delivery.observe(channel, ((now - entry.created_at).total_seconds() for entry in batch))
+
+    def lease_lost(self, channel: str, entries: int) -> None:
+        self._lease_lost.labels(channel).inc(entries)
+
+    def text(self) -> bytes:
+        """Everything in Prometheus's text format; asks the store for its counts."""
+        return generate_latest(self._registry)
+
+
+class Ages(Collector):
+    """A histogram that takes a batch of values at once."""
+
+    def __init__(self, name: str, documentation: str, bounds: tuple[float, ...]) -> None:
+        self._name = name
+        self._documentation = documentation
+        self._bounds = bounds
+        self._counts: defaultdict[str, list[int]] = defaultdict(lambda: [0] * (len(bounds) + 1))
+        self._sums: defaultdict[str, float] = defaultdict(float)
+
+    def observe(self, channel: str, values: Iterable[float]) -> None:
+        counts = self._counts[channel]
+        for value in values:
+            counts[bisect_left(self._bounds, value)] += 1
+            self._sums[channel] += value
+
+    def describe(self) -> Iterator[Metric]:
+        yield HistogramMetricFamily(self._name, self._documentation, labels=["channel"])
+
+    def collect(self) -> Iterator[Metric]:
+        family = HistogramMetricFamily(self._name, self._documentation, labels=["channel"])
+        for channel, counts in self._counts.items():
+            upto = 0
+            buckets = []
+            for bound, count in zip([*(str(float(bound)) for bound in self._bounds), "+Inf"], counts, strict=True):
+                upto += count
+                buckets.append((bound, upto))
+            family.add_metric([channel], buckets, self._sums[channel])
+        yield family
+
+
+class Depths(Collector):
+    """Gauges that the store counts: one cheap query for all channels, and one for the gates."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def describe(self) -> Iterator[Metric]:
+        yield from _gauges([], [])
+
+    def collect(self) -> Iterator[Metric]:
+        try:
+            stats, gates = self._store.stats(), self._store.gates()
+        except StoreError as error:
+            log.warning("metrics.store_failed", extra={"error": str(error)})
+            yield GaugeMetricFamily("carrick_store_up", "Whether the database answers.", value=0)
+            return
+        yield GaugeMetricFamily("carrick_store_up", "Whether the database answers.", value=1)
+        yield from _gauges(stats, gates)
+
+
+def _gauges(stats: Iterable[ChannelStats], gates: Iterable[Gate]) -> Iterator[Metric]:
+    pending = GaugeMetricFamily("outbox_pending_total", "Entries that wait, held ones included.", labels=["channel"])
+    claimed = GaugeMetricFamily("outbox_claimed_total", "Entries on their way.", labels=["channel"])
+    dead = GaugeMetricFamily("outbox_dlq_total", "Entries that were given up.", labels=["channel"])
+    oldest = GaugeMetricFamily("oldest_pending_age_seconds", "Age of the oldest entry that waits.", labels=["channel"])
+    backlog = GaugeMetricFamily(
+        "carrick_backlog_bytes", "Payload bytes that wait or are on their way.", labels=["channel"]
+    )
+    for channel in stats:
+        pending.add_metric([channel.channel], channel.pending_count)
+        claimed.add_metric([channel.channel], channel.claimed_count)
+        dead.add_metric([channel.channel], channel.dead_count)
+        oldest.add_metric([channel.channel], channel.oldest_pending_age_seconds or 0)
+        backlog.add_metric([channel.channel], channel.backlog_bytes)
+    closed = GaugeMetricFamily("carrick_gate_closed", "Closed gates.", labels=["channel", "scope_kind", "reason"])
+    counted: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+    for gate in gates:
+        counted[gate.channel, scope_kind(gate.scope), gate.reason.partition(":")[0]] += 1
+    for labels, count in counted.items():
+        closed.add_metric(list(labels), count)
+    yield from (pending, claimed, dead, oldest, backlog, closed)
+
+
+def scope_kind(scope: str) -> str:
+    """`channel`, `tenant` or `principal`: names of tenants and people do not belong into labels."""
+    return "channel" if scope == "*" else scope.partition(":")[0]

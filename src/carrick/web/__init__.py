@@ -1,0 +1,1 @@
+"""HTTP for all services: routes as data, one place for errors, OpenAPI from the types."""

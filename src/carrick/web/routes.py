@@ -1,0 +1,109 @@
+"""Routes as data: what a call takes and answers is written down once, for the server and for OpenAPI."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from carrick.web.problems import Problem, bad_input, catch_problems
+
+Q = TypeVar("Q")
+B = TypeVar("B")
+
+
+class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
+    """One request, decoded. `query` and `body` are None where the route takes none."""
+
+    query: Q
+    body: B
+    raw: bytes
+    """The body as it was sent."""
+    headers: Any
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a route answers when it is not just its value with the usual status."""
+
+    value: Any
+    status: int
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """One endpoint. `takes` and `query` are msgspec types; `gives` is the type of the answer with `status`.
+
+    `problems` are the other statuses it may answer with. `guards` look at the request first and raise a Problem.
+    """
+
+    method: str
+    path: str
+    summary: str
+    handle: Callable[[Call[Any, Any]], Awaitable[Any]]
+    gives: Any
+    status: int = 200
+    takes: Any = None
+    body_optional: bool = False
+    query: Any = None
+    problems: Sequence[int] = ()
+    guards: Sequence[Callable[[web.Request], None]] = ()
+
+
+def application(routes: Sequence[Route], *, max_body_bytes: int) -> web.Application:
+    """The routes as an aiohttp application."""
+    app = web.Application(client_max_size=max_body_bytes, middlewares=[catch_problems])
+    for route in routes:
+        app.router.add_route(route.method, route.path, _handler(route), expect_handler=None)
+    return app
+
+
+def _handler(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    body = None if route.takes is None else msgspec.json.Decoder(route.takes)
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        for guard in route.guards:
+            guard(request)
+        raw = await request.read() if body is not None else b""
+        call = Call(
+            query=_query(route, request),
+            body=_body(route, body, raw),
+            raw=raw,
+            headers=request.headers,
+        )
+        value = await route.handle(call)
+        if isinstance(value, web.StreamResponse):
+            return value
+        if isinstance(value, Answer):
+            return as_json(value.value, value.status)
+        return as_json(value, route.status)
+
+    return handle
+
+
+def _query(route: Route, request: web.Request) -> Any:
+    if route.query is None:
+        return None
+    given = dict(request.query)
+    try:
+        return msgspec.convert(given, route.query, strict=False)
+    except msgspec.ValidationError as error:
+        raise bad_input("query", str(error)) from None
+
+
+def _body(route: Route, decoder: msgspec.json.Decoder[Any] | None, raw: bytes) -> Any:
+    if decoder is None:
+        return None
+    if route.body_optional and not raw.strip():
+        return None
+    try:
+        return decoder.decode(raw)
+    except msgspec.ValidationError as error:
+        raise bad_input("body", str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Problem(400, "invalid_json", f"body: not JSON ({error})") from None
+
+
+def as_json(value: Any, status: int = 200) -> web.Response:
+    """A JSON answer."""
+    return web.Response(body=msgspec.json.encode(value), status=status, content_type="application/json")

@@ -1,0 +1,185 @@
+"""Routes as data, over real sockets: decoding, errors in one form, nothing but JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from typing import Annotated, Any
+
+import aiohttp
+import msgspec
+import pytest
+from aiohttp import web
+
+from carrick.errors import BacklogFull, KeyReused, SettingsError, StoreUnavailable
+from carrick.web.openapi import document
+from carrick.web.problems import Problem
+from carrick.web.routes import Answer, Call, Route, application
+from carrick.web.server import serving
+
+
+class Thing(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A thing."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class Found(msgspec.Struct, kw_only=True):
+    """What was found."""
+
+    names: list[str]
+
+
+class Wanted(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is wanted."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=10)] = 5
+
+
+async def make(call: Call[None, Thing | list[Thing]]) -> Found:
+    things = call.body if isinstance(call.body, list) else [call.body]
+    return Found(names=[thing.name for thing in things])
+
+
+async def find(call: Call[Wanted, None]) -> Found:
+    return Found(names=["x"] * call.query.limit)
+
+
+async def fail(call: Call[None, Thing]) -> Answer:
+    raise {
+        "full": BacklogFull("things"),
+        "reused": KeyReused("things", "t", "k"),
+        "down": StoreUnavailable("no answer"),
+        "mine": Problem(418, "teapot", "short and stout"),
+        "bug": ZeroDivisionError("secret detail"),
+    }[call.body.name]
+
+
+ROUTES = [
+    Route(
+        method="POST", path="/things", summary="Make", handle=make, takes=Thing | list[Thing], gives=Found, status=202
+    ),
+    Route(method="GET", path="/things", summary="Find", handle=find, query=Wanted, gives=Found, problems=[400]),
+    Route(method="POST", path="/fail", summary="Fail", handle=fail, takes=Thing, gives=Found),
+]
+
+
+class Said:
+    """An answer: its status and its JSON."""
+
+    def __init__(self, status: int, value: Any, headers: Any) -> None:
+        self.status = status
+        self.value = value
+        self.headers = headers
+
+
+def ask(method: str, path: str, *, data: bytes | None = None, headers: dict[str, str] | None = None) -> Said:
+    async def main() -> Said:
+        app = application(ROUTES, max_body_bytes=1000)
+        async with (
+            serving(app, "127.0.0.1", 0) as port,
+            aiohttp.ClientSession() as session,
+            session.request(method, f"http://127.0.0.1:{port}{path}", data=data, headers=headers) as response,
+        ):
+            assert response.content_type == "application/json"
+            return Said(response.status, await response.json(), response.headers)
+
+    return asyncio.run(main())
+
+
+def test_a_value_is_decoded_and_answered() -> None:
+    said = ask("POST", "/things", data=b'{"name": "a"}')
+    assert (said.status, said.value) == (202, {"names": ["a"]})
+
+
+def test_a_list_is_taken_where_the_type_says_so() -> None:
+    assert ask("POST", "/things", data=b'[{"name": "a"}, {"name": "b"}]').value == {"names": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("data", "message", "index"),
+    [
+        (b'{"name": ""}', "body: Expected `str` of length >= 1 at $.name", None),
+        (b'[{"name": "a"}, {"name": 1}]', "body: Expected `str`, got `int` at $[1].name", 1),
+        (b'{"name": "a", "more": 1}', "body: Object contains unknown field `more`", None),
+        (b"{}", "body: Object missing required field `name`", None),
+    ],
+)
+def test_what_the_type_does_not_accept_is_named(data: bytes, message: str, index: int | None) -> None:
+    said = ask("POST", "/things", data=data)
+    assert (said.status, said.value["error"], said.value["message"]) == (400, "invalid_input", message)
+    assert said.value.get("index") == index
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"nope"])
+def test_what_is_not_json_is_refused(data: bytes) -> None:
+    said = ask("POST", "/things", data=data)
+    assert (said.status, said.value["error"]) == (400, "invalid_json")
+
+
+def test_a_query_is_decoded() -> None:
+    assert ask("GET", "/things?limit=2").value == {"names": ["x", "x"]}
+    assert len(ask("GET", "/things").value["names"]) == 5
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=11", "limit=x", "limit=", "other=1"])
+def test_a_bad_query_is_refused(query: str) -> None:
+    said = ask("GET", f"/things?{query}")
+    assert (said.status, said.value["error"]) == (400, "invalid_input")
+
+
+def test_a_body_that_is_too_large_is_refused() -> None:
+    assert ask("POST", "/things", data=b" " * 2000).status == 413
+
+
+def test_a_compressed_body_counts_by_what_it_becomes() -> None:
+    bomb = gzip.compress(b'{"name":"' + b"a" * 1_000_000 + b'"}')
+    assert len(bomb) < 1500
+    assert ask("POST", "/things", data=bomb, headers={"Content-Encoding": "gzip"}).status == 413
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "error"),
+    [
+        ("full", 507, "backlog_full"),
+        ("reused", 409, "key_reused"),
+        ("down", 503, "store_unavailable"),
+        ("mine", 418, "teapot"),
+    ],
+)
+def test_errors_have_their_status(name: str, status: int, error: str) -> None:
+    said = ask("POST", "/fail", data=f'{{"name": "{name}"}}'.encode())
+    assert (said.status, said.value["error"]) == (status, error)
+
+
+def test_a_fault_of_ours_tells_nothing_of_itself() -> None:
+    said = ask("POST", "/fail", data=b'{"name": "bug"}')
+    assert (said.status, said.value["error"]) == (500, "internal_error")
+    assert "secret" not in said.value["message"]
+
+
+def test_an_unknown_path_and_a_wrong_method_are_told_in_the_same_form() -> None:
+    assert ask("GET", "/nowhere").value["error"] == "not_found"
+    said = ask("DELETE", "/things")
+    assert (said.status, said.value["error"]) == (405, "method_not_allowed")
+    assert said.headers["Allow"] == "GET,POST"
+
+
+def test_a_port_that_is_taken_is_named_with_its_variable() -> None:
+    async def main() -> None:
+        async with serving(web.Application(), "127.0.0.1", 0) as port:
+            with pytest.raises(SettingsError, match=f"METRICS_PORT={port}"):
+                async with serving(web.Application(), "127.0.0.1", port, "METRICS_PORT"):
+                    pass
+
+    asyncio.run(main())
+
+
+def test_the_document_names_every_route_with_its_types() -> None:
+    described = document("Things", "About things.", ROUTES)
+    made = described["paths"]["/things"]["post"]
+    assert set(described["paths"]) == {"/things", "/fail"}
+    assert set(made["responses"]) == {"202"}
+    assert made["requestBody"]["required"]
+    assert described["paths"]["/things"]["get"]["parameters"][0]["name"] == "limit"
+    assert {"Thing", "Found", "ProblemBody"} <= set(described["components"]["schemas"])
