@@ -7,10 +7,10 @@ import sys
 
 from rich.console import Console
 
-from bench import postgres, sqlite
+from bench import kafka, postgres, relay, sqlite
 from bench.measure import show
 
-CASES = {**postgres.CASES, **sqlite.CASES}
+CASES = {**postgres.CASES, **sqlite.CASES, **relay.CASES, **kafka.CASES}
 
 
 def main() -> int:

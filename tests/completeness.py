@@ -15,6 +15,7 @@ PARTS = {
     "asyncpg": "the asyncpg adapter",
     "sqlalchemy": "the SQLAlchemy adapters",
     "django": "the Django adapter",
+    "confluent_kafka": "the Kafka sink",
     "hypothesis": "the model tests",
 }
 """What a package must be there for."""

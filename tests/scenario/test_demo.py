@@ -17,7 +17,10 @@ import pytest
 from tests import postgres_server
 
 COMMAND = [sys.executable, "-c", "from carrick.cli import main; main()", "demo"]
-SUM = re.compile(r"put (\d+) = delivered (\d+) \+ dead (\d+) \+ waiting (\d+): it adds up, nothing was lost\n$")
+SUM = re.compile(
+    r"put (\d+) = delivered (\d+) \+ dead (\d+) \+ waiting (\d+): it adds up, nothing was lost\n"
+    r"forwarder: .*: nothing was lost\n$"
+)
 HIDE_CURSOR, SHOW_CURSOR = b"\x1b[?25l", b"\x1b[?25h"
 
 
@@ -44,7 +47,7 @@ def test_in_a_pipe_it_prints_plain_lines_and_a_sum_that_is_right(tmp_path: Path)
         shown, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")
     lines = shown.splitlines()
-    assert all(re.match(r"\d+s put \d+ delivered \d+ dead \d+ waiting \d+", line) for line in lines[:-1])
+    assert all(re.match(r"\d+s put \d+ delivered \d+ dead \d+ waiting \d+", line) for line in lines[:-2])
     found = SUM.search(shown)
     assert found is not None
     put, delivered, dead, waiting = map(int, found.groups())

@@ -23,6 +23,11 @@ FORBIDDEN = {
         "import carrick.outbox.postgres",
         "The databases do not know each other",
     ),
+    "one sink imports another": (
+        "sinks/handler.py",
+        "import carrick.sinks.kafka",
+        "The sinks do not know each other",
+    ),
     "one adapter imports another": (
         "outbox/adapters/django.py",
         "import carrick.outbox.adapters.psycopg",
@@ -30,6 +35,12 @@ FORBIDDEN = {
     ),
     "a value looks at the clock": ("outbox/transitions.py", "import time", "Plain values touch nothing"),
     "a command speaks SQL": ("cli/migrate.py", "import sqlite3", "Commands parse, call and print: no SQL"),
+    "the relay speaks HTTP": ("relay/relay.py", "import aiohttp", "Only sinks speak HTTP as a client"),
+    "the meaning of an answer depends on the clock": (
+        "sinks/answers.py",
+        "import time",
+        "What an answer means is decided without I/O",
+    ),
     "the engine speaks HTTP": ("outbox/store.py", "import http", "The engine does not touch the network by itself"),
 }
 
