@@ -8,7 +8,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -84,14 +84,14 @@ class Stopwatch(NoOp):
         return await super().deliver(delivery)
 
 
-def _relay_process(url: str, arrived: Any, ready: Any, stop: Any) -> None:
+def _relay_process(url: str, sink: NoOp, ready: Any, stop: Any) -> None:
+    """A relay in a process of its own, woken by bells alone, until told to stop."""
     with Outbox.connect(url) as outbox:
         channel = outbox.channel("bench")
 
         async def main() -> None:
             bells = Bells(outbox.store)
-            settings = RelaySettings(owner="bench", poll_seconds=600)
-            relay = Relay(outbox.store, Stopwatch(arrived), channel, settings, bell=bells.of("bench"))
+            relay = Relay(outbox.store, sink, channel, RelaySettings(owner="bench"), bell=bells.of("bench"))
             listening = asyncio.create_task(bells.listen())
             work = asyncio.create_task(relay.run())
             ready.set()
@@ -103,27 +103,33 @@ def _relay_process(url: str, arrived: Any, ready: Any, stop: Any) -> None:
         asyncio.run(main())
 
 
-def latency(url: str, count: int) -> Sequence[float]:
-    """Milliseconds from the end of a put in one process to the start of its delivery in another, one at a time."""
+@contextmanager
+def beside(url: str, sink: NoOp) -> Iterator[None]:
+    """A relay process while the block runs."""
     context = multiprocessing.get_context("fork")
-    arrived: Any = context.SimpleQueue()
     ready, stop = context.Event(), context.Event()
-    process = context.Process(target=_relay_process, args=(url, arrived, ready, stop))
+    process = context.Process(target=_relay_process, args=(url, sink, ready, stop))
     process.start()
     ready.wait()
-    waits: list[float] = []
     try:
-        with Outbox.connect(url) as outbox:
-            for number in range(count + 5):
-                time.sleep(0.05)  # the relay has come to rest
-                outbox.put(channel="bench", event_type="bench.event", payload=PAYLOAD)
-                put_at = time.monotonic()
-                wait = (arrived.get() - put_at) * 1000
-                if number >= 5:
-                    waits.append(max(wait, 0.0))
+        yield
     finally:
         stop.set()
         process.join()
+
+
+def latency(url: str, count: int) -> Sequence[float]:
+    """Milliseconds from the end of a put in one process to the start of its delivery in another, one at a time."""
+    arrived: Any = multiprocessing.get_context("fork").SimpleQueue()
+    waits: list[float] = []
+    with beside(url, Stopwatch(arrived)), Outbox.connect(url) as outbox:
+        for number in range(count + 5):
+            time.sleep(0.05)  # the relay has come to rest
+            outbox.put(channel="bench", event_type="bench.event", payload=PAYLOAD)
+            put_at = time.monotonic()
+            wait = (arrived.get() - put_at) * 1000
+            if number >= 5:
+                waits.append(max(wait, 0.0))
     return waits
 
 
@@ -149,21 +155,13 @@ def _latencies(name: str, waits: Sequence[float]) -> Iterator[Result]:
 
 def rest_case(quick: bool) -> Iterator[Result]:
     """Transactions of a relay at rest, by the database's own count."""
-    seconds = 20 if quick else 120
-    with database() as url, psycopg.connect(url, autocommit=True) as connection:
-        context = multiprocessing.get_context("fork")
-        ready, stop = context.Event(), context.Event()
-        process = context.Process(target=_resting_process, args=(url, ready, stop))
-        process.start()
-        ready.wait()
-        time.sleep(3)
-        count = partial(_transactions, connection)
-        before = count()
+    seconds = 60 if quick else 180
+    with database() as url, psycopg.connect(url, autocommit=True) as connection, beside(url, NoOp()):
+        time.sleep(10)  # it has come to rest
+        before = _transactions(connection)
         time.sleep(seconds)
-        made = count() - before - 1  # this question itself
-        stop.set()
-        process.join()
-        yield Result("relay at rest, transactions a minute", made * 60 / seconds, 6.0, None, "6 asked", "")
+        made = _transactions(connection) - before - 1  # this question itself
+    yield Result("relay at rest, transactions a minute", made * 60 / seconds, 6.0, None, "6 asked", "")
 
 
 def _transactions(connection: psycopg.Connection[Any]) -> int:
@@ -173,24 +171,6 @@ def _transactions(connection: psycopg.Connection[Any]) -> int:
     ).fetchone()
     assert row is not None
     return int(row[0])
-
-
-def _resting_process(url: str, ready: Any, stop: Any) -> None:
-    with Outbox.connect(url) as outbox:
-        channel = outbox.channel("bench")
-
-        async def main() -> None:
-            bells = Bells(outbox.store)
-            relay = Relay(outbox.store, NoOp(), channel, RelaySettings(owner="bench"), bell=bells.of("bench"))
-            listening = asyncio.create_task(bells.listen())
-            work = asyncio.create_task(relay.run())
-            ready.set()
-            await asyncio.to_thread(stop.wait)
-            relay.stop()
-            await work
-            listening.cancel()
-
-        asyncio.run(main())
 
 
 CASES: dict[str, Callable[[bool], Iterator[Result]]] = {
