@@ -16,6 +16,17 @@ SHARED: list[Processor] = [
 ]
 
 
+class ToStandardError(logging.Handler):
+    """Writes to whatever standard error is at the moment."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            sys.stderr.write(self.format(record) + "\n")
+            sys.stderr.flush()
+        except Exception:  # noqa: BLE001  a log that cannot be written must not stop the work
+            self.handleError(record)
+
+
 def configure_logs(level: int = logging.INFO) -> None:
     """Send all logs to standard error. Called once, by the command that runs."""
     terminal = sys.stderr.isatty()
@@ -28,7 +39,7 @@ def configure_logs(level: int = logging.INFO) -> None:
             renderer,
         ],
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = ToStandardError()
     handler.setFormatter(formatter)
     root = logging.getLogger()
     root.handlers = [handler]

@@ -17,7 +17,7 @@ from pathlib import Path
 from carrick.outbox.sqlite.database import connect
 from carrick.outbox.sqlite.failures import map_errors
 
-LOOKS = (0.0, 0.001, 0.002, 0.004, 0.01, 0.02, 0.05, 0.1, 0.3)
+LOOKS = (*[0.0005] * 8, *[0.001] * 8, 0.004, 0.01, 0.03, 0.1, 0.3)
 """Seconds between looks after a write was reported."""
 POLL_SECONDS = 0.02
 """Seconds between looks where the kernel reports nothing."""

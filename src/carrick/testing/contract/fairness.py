@@ -27,6 +27,33 @@ class FairnessContract:
             served = [claim(store, max_rows=1).entries[0].tenant_id for _ in tenants]
             assert sorted(served) == tenants
 
+    @pytest.mark.parametrize("mode", [Mode.STREAM, Mode.ORDERED])
+    def test_a_tenant_is_not_passed_over_for_older_entries_of_another_when_bytes_are_short(
+        self, store: Store, mode: Mode
+    ) -> None:
+        declare(store, mode=mode)
+        put_run(store, 3, tenant_id="a", payload=b"1")
+        put_run(store, 3, payload=b"1")
+        served = []
+        for _ in range(4):
+            batch = claim(store, max_rows=2, max_bytes=1)
+            served += [entry.tenant_id for entry in batch]
+            store.release(batch.token)
+        assert sorted(served[:2]) == sorted(served[2:]) == ["", "a"]
+
+    def test_a_tenant_whose_oldest_entries_wait_for_their_group_is_not_passed_over(self, store: Store) -> None:
+        declare(store, mode=Mode.ORDERED)
+        put_run(store, 3, tenant_id="a", payload=b"1")
+        put(store, group_key="g", delay_seconds=60, payload=b"1")
+        put_run(store, 5, group_key="g", payload=b"1")
+        put_run(store, 3, payload=b"1")
+        served = []
+        for _ in range(4):
+            batch = claim(store, max_rows=2, max_bytes=1)
+            served += [entry.tenant_id for entry in batch]
+            store.release(batch.token)
+        assert sorted(served[:2]) == sorted(served[2:]) == ["", "a"]
+
     def test_tenants_take_turns_in_a_one_tenant_channel(self, store: Store) -> None:
         declare(store, one_tenant=True)
         for tenant in ("", "a", "b"):

@@ -107,11 +107,13 @@ declare
   v_heads bigint[];
   v_looked int;
   v_look int;
+  v_served bigint[];
+  v_hidden text[];
 begin
   foreach v_look in array array[p_share, 8 * p_share] loop
     select array_agg(h.seq order by case when p_fair then h.place end, case when p_fair then h.lane end, h.rank, h.seq),
-           coalesce(max(h.looked), 0)
-      into v_heads, v_looked
+           coalesce(max(h.looked), 0), coalesce(array_agg(distinct h.lane), '{}')
+      into v_heads, v_looked, v_served
       from (
         select w.seq, w.rank, w.looked, lane.n as lane, row_number() over (partition by lane.n order by w.rank, w.seq) as place
           from unnest(p_lanes) with ordinality as lane(tenant, n)
@@ -132,9 +134,12 @@ begin
             limit p_share
             for update skip locked) w
         ) h;
-    if 4 * coalesce(cardinality(v_heads), 0) >= p_rows
-       or (v_heads is not null and v_looked < v_look)
-       or not carrick._many_wait(p_channel, p_lanes, p_floor, p_now, v_look) then
+    -- a tenant of whom nothing was found must not be passed over while more of it waits than was looked at
+    v_hidden := array(select p_lanes[n] from generate_subscripts(p_lanes, 1) n where n <> all (v_served));
+    if (4 * coalesce(cardinality(v_heads), 0) >= p_rows
+        or (v_heads is not null and v_looked < v_look)
+        or not carrick._many_wait(p_channel, p_lanes, p_floor, p_now, v_look))
+       and not carrick._many_wait(p_channel, v_hidden, p_floor, p_now, v_look) then
       return v_heads;
     end if;
   end loop;

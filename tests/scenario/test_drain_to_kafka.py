@@ -1,0 +1,87 @@
+"""`carrick drain --to kafka`: the command as cron and operators use it, read back by a consumer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from carrick.cli import run
+from carrick.entry import State
+from carrick.outbox.channel import Channel, Mode
+from carrick.outbox.opening import open_store
+from carrick.outbox.store import Store
+from carrick.testing.samples import put, sample, states
+from tests.kafka_cluster import MockCluster, read_back
+from tests.scenario.conftest import Shared
+from tests.scenario.processes import Process, until
+
+
+@pytest.fixture
+def cluster() -> Iterator[MockCluster]:
+    with MockCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def store(shared: Shared, cluster: MockCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    monkeypatch.setenv("DATABASE_URL", shared.url)
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", cluster.bootstrap_servers)
+    with closing(open_store(shared.url)) as store:
+        store.declare(Channel(name="events", mode=Mode.ORDERED))
+        yield store
+
+
+def drain(*options: str) -> int:
+    return run(["drain", "--channel", "events", "--to", "kafka", *options])
+
+
+def test_once_delivers_what_is_due_and_says_so(
+    store: Store, cluster: MockCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = cluster.new_topic()
+    entries = [
+        sample("events", event_type=topic, group_key="contact-1", tenant_id="t", payload=f'{{"n": {n}}}'.encode())
+        for n in range(20)
+    ]
+    ids = [answer.id for answer in store.put_many(entries)]
+    later = put(store, "events", delay_seconds=3600)
+    assert drain("--once") == 0
+    assert capsys.readouterr().out == "events: claimed 20, delivered 20, retried 0, dead 0, released 0, held 0\n"
+    messages = read_back(cluster.bootstrap_servers, topic, 20)
+    assert [message.value() for message in messages] == [entry.payload for entry in entries]
+    assert {message.key() for message in messages} == {b"contact-1"}
+    assert set(states(store, ids)) == {State.DELIVERED}
+    assert states(store, [later]) == [State.PENDING]
+
+
+def test_a_template_names_the_topic(store: Store, cluster: MockCluster) -> None:
+    topic = cluster.new_topic()
+    prefix, _, rest = topic.partition("-")
+    put(store, "events", event_type=rest, payload=b"1")
+    assert drain("--once", "--topic", f"{prefix}-{{event_type}}") == 0
+    assert [message.value() for message in read_back(cluster.bootstrap_servers, topic, 1)] == [b"1"]
+
+
+def test_once_without_a_broker_says_what_is_left(
+    store: Store, cluster: MockCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(store, "events", event_type=cluster.new_topic())
+    cluster.stop()
+    assert drain("--once") == 1
+    assert capsys.readouterr().out == "events: claimed 1, delivered 0, retried 0, dead 0, released 1, held 1\n"
+
+
+def test_a_running_drain_delivers_what_is_put_and_stops_cleanly(
+    shared: Shared, store: Store, cluster: MockCluster, tmp_path: Path
+) -> None:
+    topic = cluster.new_topic()
+    arguments = ["-m", "carrick", "drain", "--channel", "events", "--to", "kafka"]
+    environment = {"DATABASE_URL": shared.url, "KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrap_servers}
+    with Process(arguments, tmp_path, environment) as process:
+        ids = [put(store, "events", event_type=topic) for _ in range(3)]
+        until(lambda: set(states(store, ids)) == {State.DELIVERED}, "they are delivered")
+        assert process.stop() == 0
+    assert len(read_back(cluster.bootstrap_servers, topic, 3)) == 3
