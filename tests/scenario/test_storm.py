@@ -69,6 +69,7 @@ def storm(folder: Path, url: str, events: int, kills: int, seed: int) -> None:
                 forwarders[victim].start(INSTANCE_ID=names[victim])
         until(lambda: not _waiting(url), "everything is delivered", patience_seconds=180)
         for forwarder in forwarders:
+            forwarder.wait_ready()
             assert forwarder.stop() == 0
         taken = read_log(cloud.file)
     assert {event.event_id for event in taken} == set(put)

@@ -64,7 +64,8 @@ def asked_to_stop() -> Iterator[threading.Event]:
     stopping = threading.Event()
 
     def ask(_number: int, _frame: FrameType | None) -> None:
-        stopping.set()
+        # not here: the signal may have come while this very thread holds the event's lock, waiting for it
+        threading.Thread(target=stopping.set).start()
 
     former = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -24,7 +24,7 @@ def test_signals_ask_for_a_stop_and_the_former_handlers_come_back() -> None:
     former = signal.getsignal(signal.SIGTERM)
     with demo.asked_to_stop() as stopping:
         signal.raise_signal(signal.SIGTERM)
-        assert stopping.is_set()
+        assert stopping.wait(10)
     assert signal.getsignal(signal.SIGTERM) is former
 
 
