@@ -71,7 +71,7 @@ def database_url(server_url: str, name: str) -> str:
 @cache
 def template(version: int) -> str:
     """The name of a database with the schema in it, to copy from."""
-    from carrick.outbox.postgres.migrate import migrate
+    from carrick.wiring import migrate
 
     name = f"carrick_template_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server(version), autocommit=True) as maintenance:

@@ -11,6 +11,7 @@ import msgspec
 
 from carrick.errors import InvalidInput, SettingsError, UnknownChannel
 from carrick.outbox import opening
+from carrick.outbox.migration import Part
 from carrick.outbox.outbox import Outbox
 from carrick.outbox.store import Store
 from carrick.settings import DatabaseUrl, Settings, read_settings
@@ -181,27 +182,27 @@ def _application(app: str, channels: Sequence[str]) -> Drainer:
 
 
 def migrate(database_url: str, *, compat: bool = False) -> list[str]:
-    """Create or upgrade the schema; the names of the migrations applied. Safe with many replicas at once."""
+    """Create or upgrade the schema; the titles of the migrations applied. Safe with many replicas at once."""
     database = _checked(database_url, compat)
     if database.backend == "sqlite":
         from carrick.outbox.sqlite import migrate as sqlite
 
-        return sqlite.migrate(database.target)
+        return sqlite.migrate(database.target, _sqlite_parts())
     with opening.psycopg_needed():
         from carrick.outbox.postgres import migrate as postgres
-    return postgres.migrate(database.target, compat=compat)
+    return postgres.migrate(database.target, _postgres_parts(compat))
 
 
 def pending_migrations(database_url: str, *, compat: bool = False) -> list[str]:
-    """The names of the migrations that `migrate` would apply; changes nothing."""
+    """The titles of the migrations that `migrate` would apply; changes nothing."""
     database = _checked(database_url, compat)
     if database.backend == "sqlite":
         from carrick.outbox.sqlite import migrate as sqlite
 
-        return sqlite.pending(database.target)
+        return sqlite.pending(database.target, _sqlite_parts())
     with opening.psycopg_needed():
         from carrick.outbox.postgres import migrate as postgres
-    return postgres.pending(database.target, compat=compat)
+    return postgres.pending(database.target, _postgres_parts(compat))
 
 
 def migration_script(database_url: str, *, compat: bool = False) -> str:
@@ -210,10 +211,25 @@ def migration_script(database_url: str, *, compat: bool = False) -> str:
     if database.backend == "sqlite":
         from carrick.outbox.sqlite import migrate as sqlite
 
-        return sqlite.script()
+        return sqlite.script(_sqlite_parts())
     with opening.psycopg_needed():
         from carrick.outbox.postgres import migrate as postgres
-    return postgres.script(compat=compat)
+    return postgres.script(_postgres_parts(compat))
+
+
+def _sqlite_parts() -> list[Part]:
+    """Every part of Carrick that has tables in an embedded database."""
+    from carrick.outbox.sqlite.migrate import ENGINE
+
+    return [ENGINE]
+
+
+def _postgres_parts(compat: bool) -> list[Part]:
+    """Every part of Carrick that has tables or functions on PostgreSQL."""
+    from carrick.outbox.postgres.migrate import COMPAT, ENGINE
+
+    parts = [ENGINE]
+    return [*parts, COMPAT] if compat else parts
 
 
 def _checked(database_url: str, compat: bool) -> DatabaseUrl:

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
-from carrick.outbox.postgres.migrate import migrate
 from carrick.outbox.sqlite.migrate import migrate as migrate_sqlite
 from carrick.testing import Clock, PostgresClock, SqliteClock
+from carrick.wiring import migrate
 from tests.conftest import EMPTY
 from tests.postgres_server import drop_database, fresh_database
 from tests.scenario.queries import Connection

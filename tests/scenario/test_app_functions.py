@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from carrick.errors import InvalidInput
-from carrick.outbox.postgres.migrate import migrate, pending
+from carrick.wiring import migrate, pending_migrations
 from tests.postgres_server import drop_database, fresh_database
 from tests.scenario.queries import Connection, column, refusal, rows, run
 from tests.scenario.test_examples import examples
@@ -95,7 +95,7 @@ def test_a_table_of_that_name_is_not_touched_and_the_error_says_what_to_do(name:
         assert connection.execute(f"select id from public.{name}".encode()).fetchall() == [(7,)]
         connection.execute(f"alter table public.{name} rename to {name}_before".encode())
     migrate(plain_url, compat=True)
-    assert pending(plain_url, compat=True) == []
+    assert pending_migrations(plain_url, compat=True) == []
 
 
 OLD_TABLES = """
@@ -138,10 +138,10 @@ def test_functions_of_that_name_are_not_replaced(postgres_version: int) -> None:
         with pytest.raises(InvalidInput, match=r"schema app: app\.outbox_claim\(integer,uuid,uuid\) exists already"):
             migrate(url)
         connection.execute("drop function app.outbox_claim")
-    assert "0010_app_functions" in migrate(url)
+    assert "engine/0010_app_functions" in migrate(url)
     drop_database(postgres_version, url)
 
 
 def test_the_views_are_made_once(plain_url: str) -> None:
-    assert migrate(plain_url, compat=True) == ["0001_outbox_view", "0002_sync_outbox_view"]
+    assert migrate(plain_url, compat=True) == ["compat/0001_outbox_view", "compat/0002_sync_outbox_view"]
     assert migrate(plain_url, compat=True) == []

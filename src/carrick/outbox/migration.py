@@ -20,8 +20,25 @@ class Migration(NamedTuple):
     sql: str
 
 
+class Part(NamedTuple):
+    """The migrations of one part of Carrick, numbered by themselves: the engine, the ingest and so on."""
+
+    name: str
+    package: str
+    folder: str = "migrations"
+
+    @property
+    def steps(self) -> tuple[Migration, ...]:
+        """Its migrations in order."""
+        return migrations(self.package, self.folder)
+
+    def title(self, migration: Migration) -> str:
+        """What a user reads about one of them: `engine/0001_tables`."""
+        return f"{self.name}/{migration.number:04}_{migration.name}"
+
+
 @cache
-def migrations(package: str, folder: str = "migrations") -> tuple[Migration, ...]:
+def migrations(package: str, folder: str) -> tuple[Migration, ...]:
     """The package's migrations in order; their numbers run from 1 without a gap."""
     found = sorted(
         Migration(int(match[1]), match[2], file.read_text(encoding="utf-8"))

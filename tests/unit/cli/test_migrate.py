@@ -32,7 +32,7 @@ def test_migrate_again_changes_nothing_and_says_so(database: Path, capsys: pytes
     cli.run(["migrate"])
     first = output(capsys)
     assert cli.run(["migrate"]) == 0
-    assert first.startswith("applied: 0001_")
+    assert first.startswith("applied: engine/0001_")
     assert output(capsys) == "The schema was up to date already.\n"
 
 
@@ -40,7 +40,7 @@ def test_check_lists_what_is_pending_with_exit_code_1_and_changes_nothing(
     database: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.run(["migrate", "--check"]) == 1
-    assert output(capsys).startswith("pending: 0001_")
+    assert output(capsys).startswith("pending: engine/0001_")
     assert not database.exists()
 
 

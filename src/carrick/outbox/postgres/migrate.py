@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import psycopg
 
-from carrick.outbox.migration import Migration, check_version, migrations
+from carrick.outbox.migration import Migration, Part, check_version
 from carrick.outbox.postgres.failures import map_errors
 
-PACKAGE = "carrick.outbox.postgres"
+ENGINE = Part("engine", "carrick.outbox.postgres")
+COMPAT = Part("compat", "carrick.outbox.postgres", "compat")
+"""The views of other outboxes (`--compat`)."""
+
 LOCK = 0x0CA221C4
 """Key of the advisory lock that migrating replicas take turns on."""
 
 LEDGER = """
 create schema if not exists carrick;
 create table if not exists carrick.migration (
-  kind       text not null check (kind in ('engine', 'compat')),
+  part       text not null,
   number     int not null,
   name       text not null,
   applied_at timestamptz not null default clock_timestamp(),
-  primary key (kind, number)
+  primary key (part, number)
 );
 """
 
 
-def known_version() -> int:
-    """The schema number this release needs."""
-    return len(migrations(PACKAGE))
-
-
-def compat_migrations() -> tuple[Migration, ...]:
-    """The views of other outboxes (`--compat`)."""
-    return migrations(PACKAGE, "compat")
-
-
-def migrate(dsn: str, *, compat: bool = False) -> list[str]:
-    """Apply what is missing, each file in a transaction of its own; the names of those applied.
+def migrate(dsn: str, parts: Sequence[Part] = (ENGINE,)) -> list[str]:
+    """Apply what is missing, each file in a transaction of its own; the titles of those applied.
 
     Raises SchemaTooNew when a newer release has migrated this database.
     """
@@ -43,76 +38,63 @@ def migrate(dsn: str, *, compat: bool = False) -> list[str]:
         connection.execute("select pg_advisory_lock(%s)", (LOCK,))
         try:
             connection.execute(LEDGER)
-            found = _version(connection) or 0
-            if found > known_version():
-                check_version(_where(connection), found, known_version())
-            for kind, steps in _plan(compat):
-                done = _applied(connection, kind)
-                for migration in steps:
-                    if migration.number not in done:
-                        _apply(connection, kind, migration)
-                        applied.append(f"{migration.number:04}_{migration.name}")
+            for part, migration in _missing(connection, parts):
+                _apply(connection, part, migration)
+                applied.append(part.title(migration))
         finally:
             connection.execute("select pg_advisory_unlock(%s)", (LOCK,))
     return applied
 
 
-def pending(dsn: str, *, compat: bool = False) -> list[str]:
-    """The names of migrations that `migrate` would apply; changes nothing."""
+def pending(dsn: str, parts: Sequence[Part] = (ENGINE,)) -> list[str]:
+    """The titles of migrations that `migrate` would apply; changes nothing."""
     with map_errors(), psycopg.connect(dsn, autocommit=True) as connection:
-        if _version(connection) is None:
-            missing = [migration for _, steps in _plan(compat) for migration in steps]
-        else:
-            missing = [
-                migration
-                for kind, steps in _plan(compat)
-                for migration in steps
-                if migration.number not in _applied(connection, kind)
-            ]
-    return [f"{migration.number:04}_{migration.name}" for migration in missing]
+        return [part.title(migration) for part, migration in _missing(connection, parts)]
 
 
-def script(*, compat: bool = False) -> str:
+def script(parts: Sequence[Part] = (ENGINE,)) -> str:
     """All migrations as one SQL text for a database that has none, for those who apply SQL by other means."""
-    parts = ["begin;", LEDGER]
-    for kind, steps in _plan(compat):
-        for migration in steps:
-            parts += [f"-- {migration.number:04}_{migration.name}", migration.sql]
-            parts.append(
-                "insert into carrick.migration (kind, number, name) "  # noqa: S608  constants of this package
-                f"values ('{kind}', {migration.number}, '{migration.name}');"
+    text = ["begin;", LEDGER]
+    for part in parts:
+        for migration in part.steps:
+            text += [f"-- {part.title(migration)}", migration.sql]
+            text.append(
+                "insert into carrick.migration (part, number, name) "  # noqa: S608  constants of this package
+                f"values ('{part.name}', {migration.number}, '{migration.name}');"
             )
-    return "\n".join([*parts, "commit;", ""])
+    return "\n".join([*text, "commit;", ""])
 
 
-def check_schema(connection: psycopg.Connection[object]) -> None:
-    """Raise SchemaMissing, SchemaOutdated or SchemaTooNew unless the schema is the one this release needs."""
-    check_version(_where(connection), _version(connection), known_version())
+def check_schema(connection: psycopg.Connection[object], part: Part = ENGINE) -> None:
+    """Raise SchemaMissing, SchemaOutdated or SchemaTooNew unless that part's schema is the one this release needs."""
+    check_version(_where(connection), max(_applied(connection, part), default=None), len(part.steps))
 
 
-def _plan(compat: bool) -> list[tuple[str, tuple[Migration, ...]]]:
-    plan = [("engine", migrations(PACKAGE))]
-    return [*plan, ("compat", compat_migrations())] if compat else plan
+def _missing(connection: psycopg.Connection[object], parts: Sequence[Part]) -> list[tuple[Part, Migration]]:
+    """What is not applied yet, of all parts; none of them may be newer than this release."""
+    missing: list[tuple[Part, Migration]] = []
+    for part in parts:
+        done = _applied(connection, part)
+        if max(done, default=0) > len(part.steps):
+            check_version(_where(connection), max(done), len(part.steps))
+        missing += [(part, migration) for migration in part.steps if migration.number not in done]
+    return missing
 
 
-def _apply(connection: psycopg.Connection[object], kind: str, migration: Migration) -> None:
+def _apply(connection: psycopg.Connection[object], part: Part, migration: Migration) -> None:
     with connection.transaction():
         connection.execute(migration.sql.encode())  # bytes: no placeholder in them is ever read
         connection.execute(
-            "insert into carrick.migration (kind, number, name) values (%s, %s, %s)",
-            (kind, migration.number, migration.name),
+            "insert into carrick.migration (part, number, name) values (%s, %s, %s)",
+            (part.name, migration.number, migration.name),
         )
 
 
-def _version(connection: psycopg.Connection[object]) -> int | None:
+def _applied(connection: psycopg.Connection[object], part: Part) -> set[int]:
     row = connection.execute("select to_regclass('carrick.migration')::text").fetchone()
     if row is None or row[0] is None:  # type: ignore[index]
-        return None
-    return max(_applied(connection, "engine"), default=0)
-
-
-def _applied(connection: psycopg.Connection[object], kind: str) -> set[int]:
-    rows = connection.execute("select number from carrick.migration where kind = %s", (kind,)).fetchall()
+        return set()
+    rows = connection.execute("select number from carrick.migration where part = %s", (part.name,)).fetchall()
     return {row[0] for row in rows}  # type: ignore[index]
 
 

@@ -4,66 +4,64 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from carrick.outbox.migration import Migration, check_version, migrations
+from carrick.outbox.migration import Migration, Part, check_version
 from carrick.outbox.sqlite.database import BUSY_SECONDS, PACKAGE, connect
 from carrick.outbox.sqlite.failures import map_errors
 
+ENGINE = Part("engine", PACKAGE)
+
 LEDGER = """create table if not exists carrick_migration (
-  number     integer primary key,
+  part       text not null,
+  number     integer not null,
   name       text not null,
-  applied_at integer not null default (cast((julianday('now') - 2440587.5) * 86400000000.0 as integer))
-) strict"""
+  applied_at integer not null default (cast((julianday('now') - 2440587.5) * 86400000000.0 as integer)),
+  primary key (part, number)
+) strict, without rowid"""
 
-APPLIED = "insert into carrick_migration (number, name) values (?, ?)"
-
-
-def known_version() -> int:
-    """The schema number this release needs."""
-    return len(migrations(PACKAGE))
+APPLIED = "insert into carrick_migration (part, number, name) values (?, ?, ?)"
 
 
-def migrate(path: str | Path) -> list[str]:
-    """Apply what is missing, each file in a transaction of its own; the names of those applied. Creates the file.
+def migrate(path: str | Path, parts: Sequence[Part] = (ENGINE,)) -> list[str]:
+    """Apply what is missing, each file in a transaction of its own; the titles of those applied. Creates the file.
 
     Raises SchemaTooNew when a newer release has migrated this file.
     """
     path = Path(path)
     with map_errors(path), closing(connect(path, create=True)) as connection:
-        _refuse_newer(path, connection)
+        missing = _missing(path, connection, parts)
         _use_wal(connection)
-        return [_name(migration) for migration in migrations(PACKAGE) if _apply(path, connection, migration)]
+        return [part.title(migration) for part, migration in missing if _apply(path, connection, part, migration)]
 
 
-def pending(path: str | Path) -> list[str]:
-    """The names of migrations that `migrate` would apply; changes nothing, and creates no file."""
+def pending(path: str | Path, parts: Sequence[Part] = (ENGINE,)) -> list[str]:
+    """The titles of migrations that `migrate` would apply; changes nothing, and creates no file."""
     path = Path(path)
-    done: set[int] = set()
-    if path.exists():
-        with map_errors(path), closing(connect(path)) as connection:
-            _refuse_newer(path, connection)
-            done = _applied(connection)
-    return [_name(migration) for migration in migrations(PACKAGE) if migration.number not in done]
+    if not path.exists():
+        return [part.title(migration) for part in parts for migration in part.steps]
+    with map_errors(path), closing(connect(path)) as connection:
+        return [part.title(migration) for part, migration in _missing(path, connection, parts)]
 
 
-def script() -> str:
+def script(parts: Sequence[Part] = (ENGINE,)) -> str:
     """All migrations as one SQL text for a file that has none, for those who apply SQL by other means."""
-    parts = ["pragma journal_mode = wal;", "begin immediate;", f"{LEDGER};"]
-    for migration in migrations(PACKAGE):
-        parts += [f"-- {_name(migration)}", migration.sql]
-        parts.append(
-            "insert into carrick_migration (number, name) "  # noqa: S608  constants of this package
-            f"values ({migration.number}, '{migration.name}');"
-        )
-    return "\n".join([*parts, "commit;", ""])
+    text = ["pragma journal_mode = wal;", "begin immediate;", f"{LEDGER};"]
+    for part in parts:
+        for migration in part.steps:
+            text += [f"-- {part.title(migration)}", migration.sql]
+            text.append(
+                "insert into carrick_migration (part, number, name) "  # noqa: S608  constants of this package
+                f"values ('{part.name}', {migration.number}, '{migration.name}');"
+            )
+    return "\n".join([*text, "commit;", ""])
 
 
-def check_schema(path: Path, connection: sqlite3.Connection) -> None:
-    """Raise SchemaMissing, SchemaOutdated or SchemaTooNew unless the schema is the one this release needs."""
-    check_version(str(path), max(_applied(connection), default=None), known_version())
+def check_schema(path: Path, connection: sqlite3.Connection, part: Part = ENGINE) -> None:
+    """Raise SchemaMissing, SchemaOutdated or SchemaTooNew unless that part's schema is the one this release needs."""
+    check_version(str(path), max(_applied(connection, part), default=None), len(part.steps))
 
 
 def statements(sql: str) -> Iterator[str]:
@@ -78,17 +76,28 @@ def statements(sql: str) -> Iterator[str]:
         raise ValueError(f"a migration ends within a statement: {part.strip()[:80]}")
 
 
-def _apply(path: Path, connection: sqlite3.Connection, migration: Migration) -> bool:
+def _missing(path: Path, connection: sqlite3.Connection, parts: Sequence[Part]) -> list[tuple[Part, Migration]]:
+    """What is not applied yet, of all parts; none of them may be newer than this release."""
+    missing: list[tuple[Part, Migration]] = []
+    for part in parts:
+        done = _applied(connection, part)
+        _refuse_newer(path, part, done)
+        missing += [(part, migration) for migration in part.steps if migration.number not in done]
+    return missing
+
+
+def _apply(path: Path, connection: sqlite3.Connection, part: Part, migration: Migration) -> bool:
     """Apply one file unless somebody has; a process that waited for the write lock sees what the other did."""
     connection.execute("begin immediate")
     try:
         connection.execute(LEDGER)
-        _refuse_newer(path, connection)
-        if migration.number in _applied(connection):
+        done = _applied(connection, part)
+        _refuse_newer(path, part, done)
+        if migration.number in done:
             return False
         for statement in statements(migration.sql):
             connection.execute(statement)
-        connection.execute(APPLIED, (migration.number, migration.name))
+        connection.execute(APPLIED, (part.name, migration.number, migration.name))
         connection.execute("commit")
     finally:
         if connection.in_transaction:
@@ -109,17 +118,13 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             time.sleep(0.01)
 
 
-def _refuse_newer(path: Path, connection: sqlite3.Connection) -> None:
-    found = max(_applied(connection), default=0)
-    if found > known_version():
-        check_version(str(path), found, known_version())
+def _refuse_newer(path: Path, part: Part, done: set[int]) -> None:
+    if max(done, default=0) > len(part.steps):
+        check_version(str(path), max(done), len(part.steps))
 
 
-def _applied(connection: sqlite3.Connection) -> set[int]:
+def _applied(connection: sqlite3.Connection, part: Part) -> set[int]:
     if not connection.execute("select 1 from sqlite_schema where name = 'carrick_migration'").fetchone():
         return set()
-    return {number for (number,) in connection.execute("select number from carrick_migration")}
-
-
-def _name(migration: Migration) -> str:
-    return f"{migration.number:04}_{migration.name}"
+    rows = connection.execute("select number from carrick_migration where part = ?", (part.name,))
+    return {number for (number,) in rows}

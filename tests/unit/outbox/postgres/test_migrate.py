@@ -11,12 +11,11 @@ import psycopg
 import pytest
 
 from carrick.errors import InvalidInput, SchemaTooNew
-from carrick.outbox.migration import migrations
-from carrick.outbox.postgres.migrate import PACKAGE, compat_migrations, migrate, pending, script
+from carrick.outbox.postgres.migrate import COMPAT, ENGINE, migrate, pending, script
 from carrick.outbox.transitions import CRASHES_UNTIL_DEAD, TRANSITIONS
 from tests.postgres_server import drop_database, fresh_database
 
-ENGINE = [f"{migration.number:04}_{migration.name}" for migration in migrations(PACKAGE)]
+ALL = [ENGINE.title(migration) for migration in ENGINE.steps]
 
 
 ENDED = """
@@ -49,27 +48,27 @@ def test_ten_replicas_that_start_at_once_apply_every_file_once(empty_dsn: str) -
     answers = [applied.get() for _ in replicas]
     for replica in replicas:
         replica.join()
-    assert sorted(answers, key=len) == [[]] * 9 + [ENGINE]
-    assert rows(empty_dsn, "select count(*) from carrick.migration") == [(len(ENGINE),)]
+    assert sorted(answers, key=len) == [[]] * 9 + [ALL]
+    assert rows(empty_dsn, "select count(*) from carrick.migration") == [(len(ALL),)]
 
 
 def test_migrating_again_changes_nothing(empty_dsn: str) -> None:
-    assert migrate(empty_dsn) == ENGINE
+    assert migrate(empty_dsn) == ALL
     assert migrate(empty_dsn) == []
 
 
 def test_pending_lists_what_is_missing_and_changes_nothing(empty_dsn: str) -> None:
-    assert pending(empty_dsn) == ENGINE
+    assert pending(empty_dsn) == ALL
     assert rows(empty_dsn, "select count(*) from pg_namespace where nspname = 'carrick'") == [(0,)]
     migrate(empty_dsn)
     assert pending(empty_dsn) == []
-    assert len(pending(empty_dsn, compat=True)) == len(compat_migrations())
+    assert len(pending(empty_dsn, [ENGINE, COMPAT])) == len(COMPAT.steps)
 
 
 def test_a_newer_schema_is_left_alone(empty_dsn: str) -> None:
     migrate(empty_dsn)
     with psycopg.connect(empty_dsn, autocommit=True) as connection:
-        connection.execute("insert into carrick.migration (kind, number, name) values ('engine', 9999, 'future')")
+        connection.execute("insert into carrick.migration (part, number, name) values ('engine', 9999, 'future')")
     with pytest.raises(SchemaTooNew, match="upgrade Carrick"):
         migrate(empty_dsn)
 
@@ -82,7 +81,7 @@ def test_a_migration_that_fails_leaves_the_schema_as_it_was(empty_dsn: str) -> N
     with pytest.raises(InvalidInput, match="exists already"):
         migrate(empty_dsn)
     left = pending(empty_dsn)
-    assert left == ENGINE[len(ENGINE) - len(left) :]
+    assert left == ALL[len(ALL) - len(left) :]
     assert left
 
 

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from carrick.errors import SchemaMissing, SchemaOutdated, SchemaTooNew, StoreUnavailable
-from carrick.outbox.migration import migrations
 from carrick.outbox.sqlite import migrate
-from carrick.outbox.sqlite.database import PACKAGE
+from carrick.outbox.sqlite.migrate import ENGINE
 from carrick.outbox.sqlite.store import SqliteStore
 from carrick.outbox.transitions import TRANSITIONS
 
-ALL = [f"{migration.number:04}_{migration.name}" for migration in migrations(PACKAGE)]
+ALL = [ENGINE.title(migration) for migration in ENGINE.steps]
 REPLICAS = 10
 
 
@@ -72,7 +71,7 @@ def test_a_folder_that_is_not_there_is_said_so(tmp_path: Path) -> None:
 
 
 def test_a_schema_that_is_too_new_is_refused_everywhere(path: Path) -> None:
-    execute(path, "insert into carrick_migration (number, name) values (9999, 'future')")
+    execute(path, "insert into carrick_migration (part, number, name) values ('engine', 9999, 'future')")
     with pytest.raises(SchemaTooNew, match="upgrade Carrick"):
         migrate.migrate(path)
     with pytest.raises(SchemaTooNew):
@@ -82,7 +81,7 @@ def test_a_schema_that_is_too_new_is_refused_everywhere(path: Path) -> None:
 
 
 def test_a_schema_that_is_too_old_is_outdated(path: Path) -> None:
-    execute(path, f"delete from carrick_migration where number = {migrate.known_version()}")
+    execute(path, f"delete from carrick_migration where number = {len(ENGINE.steps)}")
     with pytest.raises(SchemaOutdated):
         SqliteStore(path).check_schema()
 
