@@ -10,15 +10,19 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import aiohttp
+import msgspec
+import psycopg
 
-from bench.http_sink import ENTRIES, ENTRY_LIST, bare_sender
+from bench import raw_postgres as raw
+from bench.http_sink import ENTRIES, ENTRY_LIST
 from bench.measure import Result
 from bench.postgres import PAYLOAD, database
 from carrick import Outbox
@@ -45,12 +49,24 @@ def receiver() -> Iterator[int]:
             process.kill()
 
 
-def forward(url: str, port: int) -> tuple[int, float, float]:
-    """Everything that waits, through relay and HTTP sink: events, seconds, and this process's CPU seconds."""
-    with Outbox.connect(url) as outbox:
-        channel = outbox.channel("cloud", mode="ordered", one_tenant=True)
+Measured = tuple[int, float, float]
+"""Events, seconds, and this process's CPU seconds."""
 
-        async def main() -> int:
+Send = Callable[[bytes], Awaitable[None]]
+
+
+def measured(work: Callable[[], Coroutine[Any, Any, int]]) -> Measured:
+    started, used = time.perf_counter(), time.process_time()
+    count = asyncio.run(work())
+    return count, time.perf_counter() - started, time.process_time() - used
+
+
+def forward(url: str, port: int) -> Measured:
+    """Everything that waits, through relay and HTTP sink."""
+    with Outbox.connect(url) as outbox:
+        channel = outbox.store.channels()["cloud"]
+
+        async def work() -> int:
             sink = HttpSink(CloudSettings(url=f"http://127.0.0.1:{port}/batch"), edge_id="bench")
             relay = Relay(outbox.store, sink, channel, RelaySettings(owner="bench", in_flight=IN_FLIGHT))
             try:
@@ -58,52 +74,102 @@ def forward(url: str, port: int) -> tuple[int, float, float]:
             finally:
                 await sink.close()
 
-        started, used = time.perf_counter(), time.process_time()
-        delivered = asyncio.run(main())
-        return delivered, time.perf_counter() - started, time.process_time() - used
+        return measured(work)
 
 
-def bare(port: int, count: int) -> tuple[int, float, float]:
-    """As many events of the same bytes, ready as JSON, compressed as the sink does, from a bare client."""
+@asynccontextmanager
+async def posting(port: int) -> AsyncIterator[Send]:
+    """Posts a body, compressed as the sink does, from a bare client."""
+    async with aiohttp.ClientSession() as session:
+        headers = {"content-type": "application/json", "content-encoding": "gzip"}
+        pack = partial(gzip.compress, compresslevel=GZIP_LEVEL)
 
-    async def main() -> int:
-        async with aiohttp.ClientSession() as session:
-            body = body_of(ENTRY_LIST, edge_id="bench", sent_at=datetime.now(UTC))
-            headers = {"content-type": "application/json", "content-encoding": "gzip"}
-            pack = partial(gzip.compress, compresslevel=GZIP_LEVEL)
-            send = bare_sender(session, f"http://127.0.0.1:{port}/batch", body, pack, headers)
-            left = count // ENTRIES
+        async def send(body: bytes) -> None:
+            async with session.post(f"http://127.0.0.1:{port}/batch", data=pack(body), headers=headers) as response:
+                response.raise_for_status()
+                await response.read()
 
-            async def work() -> None:
-                nonlocal left
-                while left > 0:
-                    left -= 1
-                    await send()
+        yield send
 
-            await asyncio.gather(*[work() for _ in range(IN_FLIGHT)])
+
+def bare(port: int, count: int, batch: int) -> Measured:
+    """As many events of the same bytes, ready as JSON: no database, no outcomes."""
+    entries = [ENTRY_LIST[number % ENTRIES] for number in range(batch)]
+    body = body_of(entries, edge_id="bench", sent_at=datetime.now(UTC))
+
+    async def work() -> int:
+        left = count // batch
+
+        async def sending(send: Send) -> None:
+            nonlocal left
+            while left > 0:
+                left -= 1
+                await send(body)
+
+        async with posting(port) as send:
+            await asyncio.gather(*[sending(send) for _ in range(IN_FLIGHT)])
         return count
 
-    started, used = time.perf_counter(), time.process_time()
-    sent = asyncio.run(main())
-    return sent, time.perf_counter() - started, time.process_time() - used
+    return measured(work)
+
+
+def plain(url: str, port: int, batch: int) -> Measured:
+    """A forwarder in plain SQL: claim, post, finish. It knows no order, tenants, gates, retries or crashes."""
+
+    async def work() -> int:
+        async def draining(send: Send) -> int:
+            handled = 0
+            with psycopg.connect(url, autocommit=True, prepare_threshold=None) as connection:
+                while rows := await asyncio.to_thread(raw.claim, connection, batch):
+                    events = [
+                        msgspec.structs.replace(ENTRY_LIST[0], id=row.id, payload=row.payload.encode()) for row in rows
+                    ]
+                    await send(body_of(events, edge_id="bench", sent_at=datetime.now(UTC)))
+                    await asyncio.to_thread(raw.finish, connection, rows)
+                    handled += len(rows)
+            return handled
+
+        async with posting(port) as send:
+            return sum(await asyncio.gather(*[draining(send) for _ in range(IN_FLIGHT)]))
+
+    return measured(work)
 
 
 def forward_cases(quick: bool) -> Iterator[Result]:
     """Events per second, database and receiver included, and CPU time per event."""
     count = 20_000 if quick else 100_000
-    with receiver() as port, database() as url:
-        with Outbox.connect(url) as outbox:
-            outbox.channel("cloud", mode="ordered", one_tenant=True)
-            entry = NewEntry(channel="cloud", tenant_id="t", event_type="bench.event", payload=PAYLOAD)
-            for _ in range(0, count, 10_000):
-                outbox.store.put_many([entry] * 10_000)
-        bare(port, count)
-        sent, seconds, used = bare(port, count)
-        delivered, ours, ours_used = forward(url, port)
-    if delivered != count:
-        raise RuntimeError(f"{delivered} of {count} arrived")
-    yield Result("forwarder, PostgreSQL to receiver, gzip", delivered / ours, sent / seconds, 0.5, "bare client")
-    yield Result("forwarder, CPU per event", ours_used / delivered * 1e6, used / sent * 1e6, None, "bare client", " µs")
+    with receiver() as port:
+        for batch in (100, 1000):
+            with database() as url:
+                fill_cloud(url, count, batch)
+                bare(port, count, batch)
+                alone, sql, ours = bare(port, count, batch), plain(url, port, batch), forward(url, port)
+            for name, (handled, _, _) in (("plain SQL", sql), ("forwarder", ours)):
+                if handled != count:
+                    raise RuntimeError(f"{name}: {handled} of {count} arrived")
+            rates = [handled / seconds for handled, seconds, _ in (alone, sql, ours)]
+            used = [cpu / handled * 1e6 for handled, _, cpu in (alone, sql, ours)]
+            name = f"forwarder, PostgreSQL to receiver, batch {batch}"
+            yield Result(name, rates[2], rates[0], 0.5, "bare client")
+            yield Result(name, rates[2], rates[1], None, "forwarder in plain SQL")
+            yield Result(f"forwarder, CPU per event, batch {batch}", used[2], used[0], None, "bare client", " µs")
+
+
+def fill_cloud(url: str, count: int, batch: int) -> None:
+    """Events for the forwarder, and the same for the one in plain SQL."""
+    payloads = [entry.payload for entry in ENTRY_LIST]
+    with Outbox.connect(url) as outbox, psycopg.connect(url, autocommit=True) as connection:
+        outbox.channel("cloud", mode="ordered", one_tenant=True, batch_rows=batch)
+        for start in range(0, count, 10_000):
+            chosen = [payloads[number % ENTRIES] for number in range(start, start + 10_000)]
+            outbox.store.put_many(
+                [
+                    NewEntry(channel="cloud", tenant_id="t", event_type="bench.event", payload=payload)
+                    for payload in chosen
+                ]
+            )
+            raw.put_all(connection, [payload.decode() for payload in chosen])
+        connection.execute("vacuum analyze")
 
 
 @contextmanager

@@ -1,14 +1,14 @@
 """The HTTP sink beside a bare aiohttp client that posts the same bytes: `python -m bench.http_sink`.
 
-The receiver is a process of its own that reads each request and answers at once. Batches of 100 entries with payloads
+The receiver is a process of its own that unpacks each batch, counts its events and answers. Batches of 100 entries with payloads
 of 200 bytes. The bare client has the JSON ready, compresses it as the sink does, and does not look at the answers.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
-import json
 import statistics
 import subprocess
 import sys
@@ -18,6 +18,8 @@ from datetime import UTC, datetime
 from typing import Literal
 
 import aiohttp
+import msgspec
+import zstandard
 
 from carrick.entry import Entry
 from carrick.settings import CloudSettings
@@ -29,15 +31,22 @@ from carrick.testing.samples import claimed
 ENTRIES = 100
 BATCHES = 300
 ROUNDS = 7
-ANSWER = json.dumps({"accepted": ENTRIES, "duplicated": 0, "rejected": 0, "errors": []}).encode()
-REPLY = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(ANSWER), ANSWER)
+ANSWER = b'{"accepted":%d,"duplicated":0,"rejected":0,"errors":[]}'
+REPLY = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
+UNPACK: dict[bytes, Callable[[bytes], bytes]] = {b"gzip": gzip.decompress, b"zstd": zstandard.decompress}
 
 Compression = Literal["none", "gzip", "zstd"]
 Send = Callable[[], Awaitable[None]]
 
 
+class Received(msgspec.Struct):
+    """The least that a receiver must read to answer honestly."""
+
+    events: list[msgspec.Raw]
+
+
 class Answering(asyncio.Protocol):
-    """Answers every request as soon as its body is there."""
+    """Reads each batch and takes all its events."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -49,10 +58,19 @@ class Answering(asyncio.Protocol):
         head, found, body = self._buffer.partition(b"\r\n\r\n")
         if not found:
             return
-        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        length = int(_header(head, b"content-length"))
         if len(body) >= length:
             self._buffer = body[length:]
-            self._transport.write(REPLY)
+            unpack = UNPACK.get(_header(head, b"content-encoding"), bytes)
+            answer = ANSWER % len(_decoder.decode(unpack(body[:length])).events)
+            self._transport.write(REPLY % (len(answer), answer))
+
+
+_decoder = msgspec.json.Decoder(Received)
+
+
+def _header(head: bytes, name: bytes) -> bytes:
+    return head.lower().partition(b"\r\n%b: " % name)[2].partition(b"\r\n")[0]
 
 
 async def serve() -> None:
@@ -64,9 +82,11 @@ async def serve() -> None:
 def entry(number: int) -> Entry:
     """A payload of 200 bytes, half of it repeated in the next one, half of it not."""
     digits = hashlib.sha512(b"%d" % number).hexdigest()[:104]
-    payload = b'{"device":"barn-%04d","unit":"celsius","reading":%08.4f,"status":"ok","raw":"%b"}'
+    payload = b'{"device":"barn-%04d","unit":"celsius","reading":%.4f,"status":"ok","raw":"%b"}'
     return claimed(
-        number, payload=(payload % (number % 7, number / 7, digits.encode())).ljust(200), event_type="reading.taken"
+        number,
+        payload=(payload % (number % 7, 100 + number / 7, digits.encode())).ljust(200),
+        event_type="reading.taken",
     )
 
 

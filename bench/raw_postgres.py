@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-from uuid import uuid4
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from uuid import UUID, uuid4
 
 import psycopg
 
@@ -22,6 +23,7 @@ create index on raw.outbox (channel, created_at) where state = 'pending';
 """
 
 INSERT = "insert into raw.outbox (channel, event_type, payload) values (%s, %s, %s)"
+COPY = "copy raw.outbox (channel, event_type, payload) from stdin"
 
 CLAIM = """
 with due as (
@@ -51,14 +53,31 @@ def put_one_by_one(connection: Connection, payload: str, count: int) -> int:
 
 def put_in_bulk(connection: Connection, payload: str, count: int, batch: int) -> int:
     for _ in range(count // batch):
-        with (
-            connection.transaction(),
-            connection.cursor() as cursor,
-            cursor.copy("copy raw.outbox (channel, event_type, payload) from stdin") as copy,
-        ):
-            for _ in range(batch):
-                copy.write_row(("bench", "bench.event", payload))
+        put_all(connection, [payload] * batch)
     return count
+
+
+def put_all(connection: Connection, payloads: Sequence[str]) -> None:
+    with connection.cursor() as cursor, cursor.copy(COPY) as copy:
+        for payload in payloads:
+            copy.write_row(("bench", "bench.event", payload))
+
+
+class Row(NamedTuple):
+    """What was claimed, with the token that finishes it."""
+
+    token: UUID
+    id: UUID
+    payload: str
+
+
+def claim(connection: Connection, batch: int) -> list[Row]:
+    token = uuid4()
+    return [Row(token, row[0], row[4]) for row in connection.execute(CLAIM, (batch, token)).fetchall()]
+
+
+def finish(connection: Connection, rows: Sequence[Row]) -> None:
+    connection.execute(FINISH, ([row.id for row in rows], rows[0].token))
 
 
 def drain(connection: Connection, batch: int) -> int:

@@ -127,7 +127,10 @@ class Relay:
             if batch:
                 self._misses = 0
                 self._start(batch, since)
-                await self._stir()
+                await asyncio.sleep(0)  # the worker's turn, then the delivery's: it goes before our next question
+                await asyncio.sleep(0)
+                if len(batch) >= self._channel.batch_rows:
+                    await self._stir()
             elif not self._stopping:
                 await self._rest()
         except StoreError as error:

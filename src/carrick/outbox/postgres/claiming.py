@@ -19,6 +19,7 @@ TENANT = Entry.__struct_fields__.index("tenant_id")
 DUE, EXPIRES, LEASE_SECONDS, PROBE = range(ENTRY_FIELDS, ENTRY_FIELDS + 4)
 """Columns of claim.sql behind the entry's own."""
 MAX_CODE, MAX_MESSAGE = 255, 2000
+STATES = {state.value: state for state in State}
 DELIVERED = frozenset({OutcomeKind.DELIVERED, OutcomeKind.DUPLICATE})
 
 
@@ -63,7 +64,7 @@ def gives_back(outcomes: Mapping[UUID, Outcome] | None) -> bool:
 
 def states_of(rows: Sequence[tuple[Any, ...]]) -> dict[UUID, State]:
     """The new states of the entries that a finish changed."""
-    return {entry_id: State(state) for entry_id, state in rows}
+    return {entry_id: STATES[state] for entry_id, state in rows}
 
 
 def batch_of(claim: Claim, rows: Sequence[tuple[Any, ...]]) -> Batch:

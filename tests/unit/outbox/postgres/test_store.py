@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
@@ -156,3 +157,14 @@ def test_a_claim_reads_no_table_from_end_to_end(outbox: Outbox, newest_postgres_
             "where schemaname = 'carrick' and relname in ('record', 'work', 'ended')"
         ).fetchall()
     assert {name: count for name, count in scans if count > 1} == {}
+
+
+def test_times_come_in_utc_whatever_the_time_zone_of_the_session(newest_postgres_dsn: str) -> None:
+    with psycopg.connect(newest_postgres_dsn, autocommit=True) as connection:
+        connection.execute(f"alter database \"{connection.info.dbname}\" set timezone = 'Asia/Kathmandu'".encode())
+    with Outbox.connect(newest_postgres_dsn) as outbox:
+        outbox.channel("c")
+        fill(outbox, 1)
+        (entry,) = outbox.claim("c")
+    assert entry.created_at.tzinfo is UTC
+    assert abs(entry.created_at - datetime.now(UTC)) < timedelta(hours=1)

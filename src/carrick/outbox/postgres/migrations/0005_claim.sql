@@ -32,18 +32,15 @@ end $$;
 -- `p_floor`: only fresh entries, those that rank from there on; '-infinity' for all. What comes back apart is never fresh.
 create function carrick._pick(
   c carrick.channel, p_tenant text, p_now timestamptz, p_floor timestamptz, p_rows int, p_bytes bigint,
-  p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[]) returns bigint[]
-  language plpgsql
-  set plan_cache_mode = force_generic_plan as $$
+  p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_gated boolean) returns bigint[]
+  language plpgsql as $$
 declare
-  v_held_tenants text[] := array(select substr(g.scope, 8) from carrick.gate g
-                                  where g.channel = c.name and g.scope like 'tenant:%' and g.closed_until > p_now);
-  v_held_principals text[] := array(select substr(g.scope, 11) from carrick.gate g
-                                     where g.channel = c.name and g.scope like 'principal:%' and g.closed_until > p_now);
+  v_held_tenants text[] := '{}';
+  v_held_principals text[] := '{}';
   v_horizon timestamptz := p_now;
   v_one boolean := c.one_tenant or c.mode = 'coalesce';
-  v_apart text[] := array(select distinct w.tenant_id from carrick.work w
-                           where p_floor = '-infinity' and w.channel = c.name and w.special and w.due <= p_now);
+  v_apart text[];
+  v_prioritised boolean;
   v_lanes text[];
   v_start text;
   v_chunk int;
@@ -52,7 +49,18 @@ declare
   v_alone bigint[];
   v_picked bigint[] := '{}';
 begin
-  if exists (select from carrick.work w where w.channel = c.name and w.priority <> 0) then
+  if p_gated then
+    v_held_tenants := array(select substr(g.scope, 8) from carrick.gate g
+                             where g.channel = c.name and g.scope like 'tenant:%' and g.closed_until > p_now);
+    v_held_principals := array(select substr(g.scope, 11) from carrick.gate g
+                                where g.channel = c.name and g.scope like 'principal:%' and g.closed_until > p_now);
+  end if;
+  select array(select distinct w.tenant_id from carrick.work w
+                where p_floor = '-infinity' and w.channel = c.name and w.special and w.due <= p_now),
+         exists (select from carrick.work w where w.channel = c.name and w.priority <> 0),
+         (select t.tenant_id from carrick.turn t where t.channel = c.name)
+    into v_apart, v_prioritised, v_start;
+  if v_prioritised then
     v_horizon := p_now + interval '10000 minutes'; -- the lowest priority ranks that far behind its due time
     p_known := null; -- entries with a priority do not rank by age, so marks would pass them over
   end if;
@@ -70,7 +78,6 @@ begin
                                v_held_principals, p_rows, p_bytes) x;
     return v_picked;
   end if;
-  select t.tenant_id into v_start from carrick.turn t where t.channel = c.name;
   v_lanes := carrick._lanes(c.name, v_start, p_rows + 1, p_known);
   while v_lanes <> '{}' loop
     if v_lanes[1] = any (v_apart) then
@@ -80,9 +87,12 @@ begin
       continue when v_picked = '{}';
     else
       v_chunk := carrick._chunk(v_lanes, v_apart, case when v_one then 1 else p_rows end);
+      v_served := v_lanes[1:v_chunk];
+      if v_held_tenants <> '{}' then
+        v_served := array(select l from unnest(v_served) l where l <> all (v_held_tenants));
+      end if;
       select x.* into v_picked, v_cut from carrick._pick_lanes(
-        c, array(select l from unnest(v_lanes[1:v_chunk]) l where l <> all (v_held_tenants)), p_known, p_mark_ranks,
-        p_mark_seqs, p_now, p_floor, v_horizon, v_held_principals, p_rows, p_bytes) x;
+        c, v_served, p_known, p_mark_ranks, p_mark_seqs, p_now, p_floor, v_horizon, v_held_principals, p_rows, p_bytes) x;
       if v_cut and v_chunk > 1 and v_picked <> '{}' then
         -- the limit in bytes left some out: the turn stops before the first that was passed over, who is served if nobody before was
         v_served := array(select distinct w.tenant_id::text from carrick.work w where w.seq = any(v_picked));
@@ -115,10 +125,14 @@ end $$;
 
 -- How many tenants, from the first on, may share one batch: none of them has entries that must come apart.
 create function carrick._chunk(p_lanes text[], p_apart text[], p_most int) returns int
-  language sql immutable as $$
-  select least(p_most, coalesce(min(l.n) - 1, cardinality(p_lanes)))::int
-    from unnest(p_lanes) with ordinality as l(tenant, n) where l.tenant = any (p_apart)
-$$;
+  language plpgsql immutable as $$
+begin
+  if p_apart = '{}' then
+    return least(p_most, cardinality(p_lanes));
+  end if;
+  return (select least(p_most, coalesce(min(l.n) - 1, cardinality(p_lanes)))
+            from unnest(p_lanes) with ordinality as l(tenant, n) where l.tenant = any (p_apart));
+end $$;
 
 -- The next tenants of the round that began after `p_start`, behind `p_last`; none when the round is complete.
 create function carrick._lanes_beyond(p_channel text, p_start text, p_last text, p_max int, p_known text[]) returns text[]
@@ -198,8 +212,10 @@ declare
   v_batch uuid := carrick.uuid7();
   v_until timestamptz;
   v_floor timestamptz := coalesce(v_now - p_fresh_seconds * interval '1 second', '-infinity');
+  v_expired boolean;
+  v_gated boolean;
   v_closed boolean;
-  v_probe boolean;
+  v_probe boolean := false;
   v_rows int;
   v_grouped boolean := c.mode <> 'stream';
   v_frozen boolean;
@@ -214,18 +230,23 @@ begin
     perform carrick._fail('CK004', 'owner: must not be empty', 'accepted: a name of the worker that claims');
   end if;
   v_until := v_now + coalesce(p_lease_seconds, c.lease_seconds) * interval '1 second';
-  if exists (select from carrick.lease l where l.channel = p_channel and l.expires_at <= v_now) then
+  select exists (select from carrick.lease l where l.channel = p_channel and l.expires_at <= v_now),
+         exists (select from carrick.gate g where g.channel = p_channel)
+    into v_expired, v_gated;
+  if v_expired then
     perform carrick._return_expired(p_channel, v_now);
   end if;
-  select g.closed, coalesce(g.half_open, false) into v_closed, v_probe from carrick._pass_gate(p_channel, v_now) g;
-  if v_closed then
-    return;
+  if v_gated then
+    select g.closed, coalesce(g.half_open, false) into v_closed, v_probe from carrick._pass_gate(p_channel, v_now) g;
+    if v_closed then
+      return;
+    end if;
   end if;
   v_rows := case when v_probe then 1 else coalesce(p_max_rows, c.batch_rows) end;
   v_picked := carrick._pick(c, p_tenant, v_now, v_floor, v_rows, coalesce(p_max_bytes, c.batch_bytes), p_known, p_mark_ranks,
-                            p_mark_seqs);
+                            p_mark_seqs, v_gated);
   if v_picked = '{}' and p_known is not null then -- the marks were only a hint
-    v_picked := carrick._pick(c, p_tenant, v_now, v_floor, v_rows, coalesce(p_max_bytes, c.batch_bytes), null, null, null);
+    v_picked := carrick._pick(c, p_tenant, v_now, v_floor, v_rows, coalesce(p_max_bytes, c.batch_bytes), null, null, null, v_gated);
   end if;
   if v_grouped and v_picked <> '{}' then
     v_picked := carrick._hold_groups(p_channel, v_batch, v_picked);
