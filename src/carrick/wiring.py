@@ -136,6 +136,7 @@ def drainer(
     app: str | None,
     topic: str,
     cloud_events: bool,
+    source: str | None,
     url: str | None,
 ) -> Drainer:
     """What to deliver where. Raises InvalidInput, SettingsError or MissingExtra."""
@@ -160,6 +161,7 @@ def drainer(
             client_id=settings.kafka_client_id,
             topic=topic,
             cloud_events=cloud_events,
+            source=source,
         ),
         None,
     )

@@ -10,6 +10,7 @@ import pytest
 
 from carrick.cli import run
 from carrick.entry import State
+from carrick.errors import EntryNotFound
 from carrick.outbox.channel import Channel, Mode
 from carrick.outbox.opening import open_store
 from carrick.outbox.store import Store
@@ -63,6 +64,22 @@ def test_a_template_names_the_topic(store: Store, cluster: MockCluster) -> None:
     put(store, "events", event_type=rest, payload=b"1")
     assert drain("--once", "--topic", f"{prefix}-{{event_type}}") == 0
     assert [message.value() for message in read_back(cluster.bootstrap_servers, topic, 1)] == [b"1"]
+
+
+def test_once_removes_what_is_past_its_retention(store: Store, cluster: MockCluster) -> None:
+    store.declare(Channel(name="events", retention_days=0))
+    old = put(store, "events", event_type=cluster.new_topic())
+    assert drain("--once") == 0
+    with pytest.raises(EntryNotFound):
+        store.standing(old)
+
+
+def test_cloud_events_carry_the_source_that_was_asked_for(store: Store, cluster: MockCluster) -> None:
+    topic = cluster.new_topic()
+    put(store, "events", event_type=topic)
+    assert drain("--once", "--cloud-events", "--source", "/shop") == 0
+    (message,) = read_back(cluster.bootstrap_servers, topic, 1)
+    assert dict(message.headers() or [])["ce_source"] == b"/shop"
 
 
 def test_once_without_a_broker_says_what_is_left(

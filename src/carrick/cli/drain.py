@@ -25,6 +25,7 @@ def drain(
     app: str | None = None,
     topic: str = "{event_type}",
     cloud_events: Flag = False,
+    source: str | None = None,
     url: str | None = None,
     once: Flag = False,
     as_json: AsJson = False,
@@ -32,8 +33,8 @@ def drain(
 ) -> int:
     """Deliver a channel's entries until Ctrl-C, or with --once what is due now.
 
-    Any number of replicas may run beside each other. With --once it ends with exit code 1 when something is left
-    because of errors.
+    Any number of replicas may run beside each other. With --once it also removes ended entries past their retention,
+    and ends with exit code 1 when something is left because of errors.
 
     Parameters
     ----------
@@ -47,6 +48,8 @@ def drain(
         With --to kafka: the topic, with {event_type}, {channel} and {tenant_id} filled in.
     cloud_events
         With --to kafka: also send CloudEvents headers.
+    source
+        With --cloud-events: their source, instead of /carrick/CHANNEL.
     url
         With --to http: the endpoint.
     once
@@ -63,7 +66,15 @@ def drain(
     settings = read_settings()
     where = database or settings.database_url
     drainer = wiring.drainer(
-        settings, where, channels=channel, to=to, app=app, topic=topic, cloud_events=cloud_events, url=url
+        settings,
+        where,
+        channels=channel,
+        to=to,
+        app=app,
+        topic=topic,
+        cloud_events=cloud_events,
+        source=source,
+        url=url,
     )
     with drainer.opened() as (store, legs):
         relay_settings = wiring.relay_settings(settings)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import closing
 from typing import NamedTuple
 
 from carrick.outbox.channel import Channel
 from carrick.outbox.store import Store
-from carrick.relay.janitor import tidy_up
+from carrick.relay.janitor import tidy_once, tidy_up
 from carrick.relay.meter import Meter, Tally
 from carrick.relay.relay import Relay, RelaySettings
 from carrick.relay.threads import Threads
@@ -54,18 +55,21 @@ async def run_crew(
 async def run_crew_once(
     store: Store, legs: Sequence[Leg], settings: RelaySettings, stopping: asyncio.Event
 ) -> dict[str, Tally]:
-    """Deliver what is due now, channel by channel, and end; what became of the entries."""
+    """Deliver what is due now, channel by channel, remove what is past its retention, and end; what became of the
+    entries."""
     totals: dict[str, Tally] = {}
-    for leg in legs:
-        relay = Relay(store, leg.sink, leg.channel, settings)
-        if stopping.is_set():
-            break
-        stop = asyncio.create_task(_stop_when_asked(relay, stopping))
-        try:
-            totals[leg.channel.name] = await relay.once()
-        finally:
-            stop.cancel()
-            await leg.sink.close()
+    with closing(Threads(1)) as threads:
+        for leg in legs:
+            relay = Relay(store, leg.sink, leg.channel, settings)
+            if stopping.is_set():
+                break
+            stop = asyncio.create_task(_stop_when_asked(relay, stopping))
+            try:
+                totals[leg.channel.name] = await relay.once()
+                await tidy_once(store, threads, leg.channel.name, settings.owner)
+            finally:
+                stop.cancel()
+                await leg.sink.close()
     return totals
 
 
