@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from tests.scenario.psql import Terminal, at_once, command, psql
+from tests.scenario.test_examples import examples
 
 ONE = "11111111-1111-1111-1111-111111111111"
 TWO = "22222222-2222-2222-2222-222222222222"
@@ -214,6 +215,20 @@ CREATE OR REPLACE FUNCTION cron.schedule(name text, at text, command text) RETUR
     psql(url, "UPDATE outbox SET delivered_at = now() - interval '8 days';")
     psql(url, f"SELECT cron.schedule('outbox-retention', '0 2 * * *', /* 2 AM daily */ $$ {RETENTION} $$);")
     assert psql(url, "SELECT count(*) FROM outbox") == ["0"]
+
+
+FINISH_MANY = """SELECT count(*) FROM (SELECT DISTINCT lease_token FROM carrick.claim('events', 'w', 10000, 1000000000)) claimed,
+  carrick.finish_all(lease_token)"""
+
+
+def test_the_nightly_command_for_a_cron_in_the_database_removes_everything_past_its_retention(url: str) -> None:
+    nightly = examples("docs/how-to/drain-to-kafka.md", "sql")[0].split("$job$")[1]
+    psql(url, """SELECT carrick.declare_channel('events', '{"retention_days": 0}')""")
+    psql(url, "SELECT count(carrick.put('events', 'e', '{}')) FROM generate_series(1, 20001)")
+    psql(url, FINISH_MANY)
+    psql(url, FINISH_MANY)
+    psql(url, nightly)
+    assert number(url, "SELECT count(*) FROM carrick.record WHERE channel = 'events'") == 1
 
 
 @pytest.fixture
