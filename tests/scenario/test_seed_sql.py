@@ -217,8 +217,10 @@ CREATE OR REPLACE FUNCTION cron.schedule(name text, at text, command text) RETUR
     assert psql(url, "SELECT count(*) FROM outbox") == ["0"]
 
 
-FINISH_MANY = """SELECT count(*) FROM (SELECT DISTINCT lease_token FROM carrick.claim('events', 'w', 10000, 1000000000)) claimed,
-  carrick.finish_all(lease_token)"""
+FINISH_MANY = """
+SELECT count(*)
+  FROM (SELECT DISTINCT lease_token FROM carrick.claim('events', 'w', 10000, 1000000000)) claimed,
+       carrick.finish_all(lease_token)"""
 
 
 def test_the_nightly_command_for_a_cron_in_the_database_removes_everything_past_its_retention(url: str) -> None:
