@@ -18,8 +18,11 @@ from carrick.sinks.traceparent import trace_id
 SCHEMA_VERSION = "1.0"
 
 
-class Event(msgspec.Struct, frozen=True, gc=False):
-    """One entry as the destination sees it. These fields are fixed: a header of the same name does not change them."""
+class Event(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One entry as the destination sees it. These fields are fixed: a header of the same name does not change them.
+
+    `group` is there when the entry has one: the destination, too, may want to keep its events in order.
+    """
 
     event_id: UUID
     tenant_id: str
@@ -28,6 +31,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     trace_id: str | None
     schema_version: str
     payload: msgspec.Raw
+    group: str | None = None
 
 
 class Envelope(msgspec.Struct, frozen=True):
@@ -38,8 +42,6 @@ class Envelope(msgspec.Struct, frozen=True):
     sent_at: datetime
     events: list[Event | dict[str, Any]]
 
-
-FIXED = frozenset(Event.__struct_fields__)
 
 _encoder = msgspec.json.Encoder()
 
@@ -69,10 +71,14 @@ def _events(entries: Iterable[Entry]) -> Iterable[Event | dict[str, Any]]:
             trace_id(entry.traceparent) if entry.traceparent else None,
             SCHEMA_VERSION,
             msgspec.Raw(entry.payload),
+            entry.group_key,
         )
-        yield {**msgspec.structs.asdict(event), **_fields(entry.headers)} if entry.headers else event
+        yield _with_headers(event, entry.headers) if entry.headers else event
 
 
-def _fields(headers: dict[str, Any]) -> dict[str, Any]:
-    """Headers as fields of an event, without those that would take the place of a fixed one."""
-    return {name: value for name, value in headers.items() if name not in FIXED}
+def _with_headers(event: Event, headers: dict[str, Any]) -> dict[str, Any]:
+    """Headers as further fields of an event."""
+    fixed = msgspec.structs.asdict(event)
+    if event.group is None:
+        del fixed["group"]
+    return {**fixed, **headers, **fixed}

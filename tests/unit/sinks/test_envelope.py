@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from carrick.entry import Entry
-from carrick.sinks.envelope import FIXED, body_of, by_tenant
+from carrick.sinks.envelope import Event, body_of, by_tenant
 from carrick.testing.samples import claimed
 
 SENT_AT = datetime(2026, 5, 6, 7, 8, 9, 123000, tzinfo=UTC)
@@ -64,11 +64,17 @@ def test_headers_become_fields_of_the_event() -> None:
     assert {name: event[name] for name in headers} == headers
 
 
-@pytest.mark.parametrize("name", sorted(FIXED))
+@pytest.mark.parametrize("name", Event.__struct_fields__)
 def test_a_header_does_not_take_the_place_of_a_fixed_field(name: str) -> None:
-    with_header = body_of([claimed(headers={name: "forged", "x": 1})], edge_id="edge-1", sent_at=SENT_AT)
-    assert b"forged" not in with_header
-    assert json.loads(with_header)["events"][0] == {**batch(claimed())["events"][0], "x": 1}
+    forged = claimed(headers={name: "forged", "x": 1}, group_key="barn-7")
+    assert batch(forged)["events"][0] == {**batch(claimed(group_key="barn-7"))["events"][0], "x": 1}
+
+
+@pytest.mark.parametrize("headers", [None, {"farm_id": "f-1"}])
+def test_an_event_names_its_group_where_it_has_one(headers: dict[str, Any] | None) -> None:
+    grouped, alone = batch(claimed(group_key="barn-7", headers=headers), claimed(headers=headers))["events"]
+    assert grouped["group"] == "barn-7"
+    assert "group" not in alone
 
 
 @pytest.mark.parametrize("headers", [None, {"farm_id": "f-1"}])
