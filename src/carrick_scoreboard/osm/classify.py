@@ -1,0 +1,214 @@
+"""What an answer of OSM means: one place that looks at every response, whatever was asked. Pure.
+
+OSM says "blocked" with a header or with a page of status 200, errors with status 200 and a body, and JSON as text/html.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import msgspec
+
+BLOCK_TITLE = re.compile(rb"<title>\s*Online Scout Manager \(OSM\):\s*Blocked\s*</title>", re.IGNORECASE)
+TITLE_WITHIN = 65_536
+"""How much of a page is searched for its title."""
+
+FIRST_RETRY_SECONDS = 60
+"""How long to wait after a 429 that does not say."""
+LONGEST_RETRY_SECONDS = 7 * 86_400
+MAX_MESSAGE = 200
+
+
+class Response(msgspec.Struct, frozen=True):
+    """An HTTP response. The names of its headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """What the rate-limit headers say. None is unknown, which is not zero."""
+
+    limit: int | None
+    remaining: int | None
+    reset_seconds: int | None
+
+
+class Ok(msgspec.Struct, frozen=True):
+    """It worked; `value` is the JSON of the answer."""
+
+    value: Any
+
+
+class RateLimited(msgspec.Struct, frozen=True):
+    """This user has asked too often: nothing for so many seconds."""
+
+    seconds: int
+
+
+class ServiceBlocked(msgspec.Struct, frozen=True):
+    """The whole application is blocked. To go on makes it permanent: nothing leaves until a person says so."""
+
+    header: str
+    """The value of X-Blocked; empty where a page said it."""
+
+
+class AuthRevoked(msgspec.Struct, frozen=True):
+    """The user's authorisation is gone: they must sign in again."""
+
+
+class Misconfigured(msgspec.Struct, frozen=True):
+    """OSM does not know this application: the operator must correct its id or secret. No user's fault."""
+
+    message: str
+
+
+class UpstreamError(msgspec.Struct, frozen=True):
+    """OSM failed, or refused. `final`: the same request will be refused again."""
+
+    code: str
+    message: str
+    final: bool = False
+
+
+class InvalidData(msgspec.Struct, frozen=True):
+    """An answer that makes no sense."""
+
+    message: str
+
+
+Verdict = Ok | RateLimited | ServiceBlocked | AuthRevoked | Misconfigured | UpstreamError | InvalidData
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A verdict, with what OSM says beside it."""
+
+    verdict: Verdict
+    budget: Budget
+    deprecated: str | None
+    """When OSM will no longer answer this call, in its own words."""
+
+
+def classify(response: Response, now: datetime) -> Answer:
+    """What a response to a call of the API means."""
+    return _answer(response, _failure(response, now) or _unauthorised(response) or _content(response))
+
+
+def classify_token(response: Response, now: datetime) -> Answer:
+    """What a response of the token endpoint means: there a refused grant says that the authorisation is gone."""
+    return _answer(response, _failure(response, now) or _grant_refused(response) or _content(response))
+
+
+def budget_of(headers: Mapping[str, str]) -> Budget:
+    """The rate-limit headers; what is missing or no number is unknown."""
+    return Budget(
+        limit=_whole(headers.get("x-ratelimit-limit")),
+        remaining=_whole(headers.get("x-ratelimit-remaining")),
+        reset_seconds=_whole(headers.get("x-ratelimit-reset")),
+    )
+
+
+def _answer(response: Response, verdict: Verdict) -> Answer:
+    return Answer(verdict, budget_of(response.headers), response.headers.get("x-deprecated"))
+
+
+def _failure(response: Response, now: datetime) -> Verdict | None:
+    """What any endpoint may say instead of an answer. A block comes first, whatever else the response is."""
+    if "x-blocked" in response.headers:
+        return ServiceBlocked(response.headers["x-blocked"])
+    if _is_page(response.body) and BLOCK_TITLE.search(response.body[:TITLE_WITHIN]):
+        return ServiceBlocked("")
+    if response.status == 429:
+        return RateLimited(_retry_seconds(response.headers, now))
+    if response.status >= 500:
+        return UpstreamError(f"http_{response.status}", f"OSM answered with status {response.status}")
+    return None
+
+
+def _unauthorised(response: Response) -> Verdict | None:
+    if response.status == 401:
+        return AuthRevoked()
+    if not 200 <= response.status < 300:
+        return UpstreamError(f"http_{response.status}", f"OSM answered with status {response.status}", final=True)
+    return None
+
+
+def _grant_refused(response: Response) -> Verdict | None:
+    """A used refresh token is 401 invalid_request or 400 invalid_grant; a wrong client is not the user's fault."""
+    if 200 <= response.status < 300:
+        return None
+    error = _stated_error(_json_of(response.body)) or ""
+    if error in ("invalid_client", "unauthorized_client"):
+        return Misconfigured(error)
+    if error == "invalid_grant" or response.status == 401:
+        return AuthRevoked()
+    return UpstreamError(error or f"http_{response.status}", f"OSM refused: {error or response.status}", final=True)
+
+
+def _content(response: Response) -> Verdict:
+    """The body of an answer with a good status, which is not always a good answer."""
+    if not response.body.strip():
+        return UpstreamError("empty", "OSM answered with nothing")
+    if _is_page(response.body):
+        return UpstreamError("page", "OSM answered with a page instead of data")
+    value = _json_of(response.body)
+    if value is msgspec.UNSET:
+        return InvalidData("the answer is not JSON")
+    if value is False or value is None:
+        return UpstreamError("false", "OSM answered no")
+    error = _stated_error(value)
+    if error is not None:
+        return UpstreamError("stated", error)
+    return Ok(value)
+
+
+def _stated_error(value: Any) -> str | None:
+    """The error that an answer names: `error` or `err`, a text or an object with a message."""
+    if not isinstance(value, dict):
+        return None
+    said = value.get("error") or value.get("err")
+    if said:
+        text = said.get("message") if isinstance(said, dict) else said
+        return str(text or "unnamed")[:MAX_MESSAGE]
+    return "unnamed" if value.get("status") is False else None
+
+
+def _json_of(body: bytes) -> Any:
+    """The value, whatever its content type claims; UNSET when it is none."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return msgspec.UNSET
+
+
+def _is_page(body: bytes) -> bool:
+    return body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
+
+
+def _retry_seconds(headers: Mapping[str, str], now: datetime) -> int:
+    """Retry-After in either form, else the reset of the budget, else a minute."""
+    given = headers.get("retry-after", "").strip()
+    seconds = _whole(given)
+    if seconds is None:
+        seconds = _until(given, now)
+    if seconds is None:
+        seconds = _whole(headers.get("x-ratelimit-reset"))
+    return min(max(FIRST_RETRY_SECONDS if seconds is None else seconds, 1), LONGEST_RETRY_SECONDS)
+
+
+def _until(date: str, now: datetime) -> int | None:
+    try:
+        at = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return max(0, round((at - now).total_seconds()))
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text is not None and len(text) <= 18 and text.strip().isdecimal() and text.isascii() else None
