@@ -1,0 +1,323 @@
+"""Calls OSM: never while it says stop, never more than needed, and always knowing whether a request had left."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, NoReturn, Protocol, TypeVar, assert_never
+
+import aiohttp
+import msgspec
+
+from carrick_scoreboard.osm import classify as said
+from carrick_scoreboard.osm import errors
+from carrick_scoreboard.osm.answers import Nonsense, Patrol, Profile, patrols_of, profile_of
+from carrick_scoreboard.osm.limits import Purpose, affordable
+from carrick_scoreboard.osm.standing import Standing
+
+log = logging.getLogger("carrick.osm")
+
+T = TypeVar("T")
+
+TIMEOUT_SECONDS = 15.0
+MAX_ANSWER_BYTES = 5 * 1024 * 1024
+LARGEST_ID = 2**53
+LARGEST_POINTS = 10**9
+TOO_LONG = "the answer is too long"
+
+
+class Meter(Protocol):
+    """Counts calls."""
+
+    def called(self, endpoint: str, status: str, seconds: float) -> None:
+        """A call is over; the status is that of HTTP, or the kind of failure."""
+        ...
+
+
+class Tokens(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sign-in or a refresh gave. Never logged."""
+
+    access_token: str
+    refresh_token: str
+    expires_in: int
+
+    def __repr__(self) -> str:
+        return "Tokens(***)"
+
+
+class Credential(msgspec.Struct, frozen=True):
+    """Whose call it is, and what proves it."""
+
+    user_id: int
+    access_token: str
+
+    def __repr__(self) -> str:
+        return f"Credential({self.user_id}, ***)"
+
+
+class Application(msgspec.Struct, frozen=True):
+    """How OSM knows Carrick: OSM_DOMAIN, OSM_CLIENT_ID, OSM_CLIENT_SECRET."""
+
+    domain: str
+    client_id: str
+    client_secret: str
+
+    def __repr__(self) -> str:
+        return f"Application({self.domain!r}, {self.client_id!r}, ***)"
+
+
+class OsmClient:
+    """One per process. Every call raises an OsmError when it did not work."""
+
+    def __init__(
+        self,
+        application: Application,
+        standing: Standing,
+        meter: Meter,
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._application = application
+        self._standing = standing
+        self._meter = meter
+        self._timeout_seconds = timeout_seconds
+        self._now = now
+        self._session: aiohttp.ClientSession | None = None
+        self._flights: dict[tuple[Any, ...], asyncio.Task[Any]] = {}
+
+    async def close(self) -> None:
+        """End the connections. Closing again changes nothing."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def profile(self, access_token: str, user_id: int | None = None) -> Profile:
+        """Who the token belongs to, and what they see. The user is not known yet when they have just signed in."""
+
+        async def fetch() -> Profile:
+            return await self._asked("profile", "/oauth/resource", access_token, user_id, profile_of)
+
+        return await self._single_flight(("profile", access_token), fetch)
+
+    async def patrols(self, credential: Credential, section_id: int, term_id: int) -> tuple[Patrol, ...]:
+        """The patrols of a section that take part, with their points. One call serves all who ask meanwhile."""
+        query = {
+            "action": "getPatrolsWithPeople",
+            "sectionid": _checked_id("section", section_id),
+            "termid": _checked_id("term", term_id),
+            "include_no_patrol": "y",
+        }
+
+        async def fetch() -> tuple[Patrol, ...]:
+            return await self._asked(
+                "patrols",
+                "/ext/members/patrols/",
+                credential.access_token,
+                credential.user_id,
+                patrols_of,
+                query=query,
+            )
+
+        return await self._single_flight(("patrols", section_id, term_id, credential.user_id), fetch)
+
+    async def set_points(self, credential: Credential, section_id: int, patrol_id: str, points: int) -> None:
+        """Set a patrol's points to this value. Neither repeated nor shared: who calls decides about a second time."""
+        if not patrol_id.isascii() or not patrol_id.isdecimal() or len(patrol_id) > 16:
+            raise ValueError(f"patrol id {patrol_id[:40]!r}; accepted: digits")
+        if abs(points) > LARGEST_POINTS:
+            raise ValueError(f"points {points}; accepted: up to {LARGEST_POINTS} either way")
+        await self._asked(
+            "set_points",
+            "/ext/members/patrols/",
+            credential.access_token,
+            credential.user_id,
+            lambda _: None,
+            purpose="write",
+            query={"action": "updatePatrolPoints", "sectionid": _checked_id("section", section_id)},
+            form={"points": str(points), "patrolid": patrol_id},
+        )
+
+    async def exchange(self, code: str, redirect_uri: str, verifier: str | None) -> Tokens:
+        """The tokens for the code of a sign-in."""
+        form = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri}
+        return await self._tokens({**form, **({"code_verifier": verifier} if verifier else {})})
+
+    async def refresh(self, refresh_token: str) -> Tokens:
+        """New tokens; the one given is used up."""
+        return await self._tokens({"grant_type": "refresh_token", "refresh_token": refresh_token})
+
+    async def _tokens(self, form: Mapping[str, str]) -> Tokens:
+        """The application's secret goes in the body, as OSM wants it."""
+        await self._pass_service_block()
+        own = {"client_id": self._application.client_id, "client_secret": self._application.client_secret}
+        response = await self._exchange("token", "/oauth/token", {}, None, {**form, **own})
+        answer = said.classify_token(response, self._now())
+        return await self._value(answer, None, "token", lambda value: msgspec.convert(value, Tokens, strict=False))
+
+    async def _asked(
+        self,
+        endpoint: str,
+        path: str,
+        access_token: str,
+        user_id: int | None,
+        read: Callable[[Any], T],
+        *,
+        purpose: Purpose = "read",
+        query: Mapping[str, str] | None = None,
+        form: Mapping[str, str] | None = None,
+    ) -> T:
+        """One call of the API, if it may be made."""
+        await self._pass_service_block()
+        if user_id is not None:
+            await self._pass_user_limits(user_id, purpose)
+        response = await self._exchange(endpoint, path, {"Authorization": f"Bearer {access_token}"}, query, form)
+        return await self._value(said.classify(response, self._now()), user_id, endpoint, read)
+
+    async def _pass_service_block(self) -> None:
+        if await self._standing.service_block() is not None:
+            raise errors.ServiceBlocked
+
+    async def _pass_user_limits(self, user_id: int, purpose: Purpose) -> None:
+        block = await self._standing.user_block(user_id)
+        if block is not None:
+            raise errors.RateLimited(block.blocked_at + timedelta(seconds=block.retry_after))
+        known = await self._standing.budget(user_id)
+        if known is not None and not affordable(said.Budget(known.limit, known.remaining, None), purpose):
+            raise errors.OutOfBudget(known.reset_at)
+
+    async def _value(self, answer: said.Answer, user_id: int | None, endpoint: str, read: Callable[[Any], T]) -> T:
+        """What the answer holds; what OSM says beside it is remembered first."""
+        if answer.deprecated is not None:
+            log.warning("osm.deprecated", extra={"endpoint": endpoint, "until": answer.deprecated[:100]})
+        if user_id is not None:
+            await self._standing.note_budget(user_id, answer.budget)
+        if not isinstance(answer.verdict, said.Ok):
+            await self._refuse(answer.verdict, user_id, endpoint)
+        try:
+            return read(answer.verdict.value)
+        except (Nonsense, msgspec.ValidationError) as error:
+            log.error("osm.bad_data", extra={"endpoint": endpoint, "error": str(error)})
+            raise errors.BadData(str(error)) from None
+
+    async def _refuse(
+        self,
+        verdict: said.RateLimited
+        | said.ServiceBlocked
+        | said.AuthRevoked
+        | said.Misconfigured
+        | said.UpstreamError
+        | said.InvalidData,
+        user_id: int | None,
+        endpoint: str,
+    ) -> NoReturn:
+        match verdict:
+            case said.ServiceBlocked(header):
+                log.critical("osm.service_blocked", extra={"endpoint": endpoint, "header": header[:200]})
+                await self._standing.note_service_block(header)
+                raise errors.ServiceBlocked
+            case said.RateLimited(seconds):
+                log.error("osm.rate_limited", extra={"endpoint": endpoint, "user_id": user_id, "seconds": seconds})
+                if user_id is not None:
+                    await self._standing.note_user_block(user_id, seconds)
+                raise errors.RateLimited(self._now() + timedelta(seconds=seconds))
+            case said.AuthRevoked():
+                log.warning("osm.auth_revoked", extra={"endpoint": endpoint, "user_id": user_id})
+                raise errors.AuthRevoked
+            case said.Misconfigured(message):
+                log.error("osm.misconfigured", extra={"endpoint": endpoint, "said": message})
+                raise errors.Misconfigured(message)
+            case said.UpstreamError(code, message, final):
+                log.warning("osm.failed", extra={"endpoint": endpoint, "code": code, "said": message})
+                raise errors.Unavailable(code, message, final=final)
+            case said.InvalidData(message):
+                log.error("osm.bad_data", extra={"endpoint": endpoint, "error": message})
+                raise errors.BadData(message)
+            case _:
+                assert_never(verdict)
+
+    async def _exchange(
+        self,
+        endpoint: str,
+        path: str,
+        headers: Mapping[str, str],
+        query: Mapping[str, str] | None,
+        form: Mapping[str, str] | None,
+    ) -> said.Response:
+        """One request and its whole answer. Raises TimedOut, which knows whether the request had left."""
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        trace = SimpleNamespace(sent=False)
+        status = "failed"
+        try:
+            async with (
+                asyncio.timeout(self._timeout_seconds),
+                self._opened().request(
+                    "GET" if form is None else "POST",
+                    self._application.domain + path,
+                    params=query,
+                    data=form,
+                    headers=headers,
+                    allow_redirects=False,
+                    trace_request_ctx=trace,
+                ) as response,
+            ):
+                status = str(response.status)
+                body = await _read(response)
+        except (aiohttp.ClientError, OSError, ValueError) as error:  # TimeoutError is an OSError
+            why = "it took too long" if isinstance(error, TimeoutError) else type(error).__name__
+            log.warning("osm.no_answer", extra={"endpoint": endpoint, "why": why, "sent": trace.sent})
+            raise errors.TimedOut(why, sent=trace.sent) from None
+        finally:
+            self._meter.called(endpoint, status, loop.time() - started)
+        return said.Response(response.status, {name.lower(): value for name, value in response.headers.items()}, body)
+
+    async def _single_flight(self, key: tuple[Any, ...], call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Who asks what is being asked already waits for that answer. A caller that goes leaves it to the others."""
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = asyncio.get_running_loop().create_task(call())
+            self._flights[key] = flight
+            flight.add_done_callback(lambda done: self._landed(key, done))
+        waiting: Awaitable[T] = asyncio.shield(flight)
+        return await waiting
+
+    def _landed(self, key: tuple[Any, ...], flight: asyncio.Task[Any]) -> None:
+        del self._flights[key]
+        if not flight.cancelled():
+            flight.exception()  # whoever waited has it; if all are gone, nobody need be told
+
+    def _opened(self) -> aiohttp.ClientSession:
+        """The session, made when the first call needs it: it belongs to the event loop."""
+        if self._session is None:
+            tracing = aiohttp.TraceConfig()
+            tracing.on_request_headers_sent.append(_note_sent)
+            self._session = aiohttp.ClientSession(
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers={"user-agent": "carrick", "accept": "application/json"},
+                timeout=aiohttp.ClientTimeout(total=None),
+                trace_configs=[tracing],
+            )
+        return self._session
+
+
+async def _note_sent(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) -> None:
+    context.trace_request_ctx.sent = True
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """The whole body. Raises ValueError when it is longer than anything OSM sends."""
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > MAX_ANSWER_BYTES:
+            raise ValueError(TOO_LONG)
+    return bytes(body)
+
+
+def _checked_id(what: str, value: int) -> str:
+    if not 1 <= value <= LARGEST_ID:
+        raise ValueError(f"{what} id {value}; accepted: 1 to {LARGEST_ID}")
+    return str(value)

@@ -1,0 +1,78 @@
+"""What can go wrong with a call to OSM.
+
+OsmError
+├── RateLimited        this user has asked too often; says until when
+├── OutOfBudget        nothing was asked: what is left of the user's budget is kept for writes
+├── ServiceBlocked     OSM has blocked the whole application; nothing leaves until a person clears it
+├── AuthRevoked        the user must sign in again
+├── Misconfigured      OSM does not know this application: OSM_CLIENT_ID, OSM_CLIENT_SECRET
+├── Unavailable        OSM failed or refused; may pass, unless it is final
+├── TimedOut           no answer; says whether the request had left
+└── BadData            an answer that makes no sense
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+
+class OsmError(Exception):
+    """Base of everything that can go wrong with a call to OSM."""
+
+
+class RateLimited(OsmError):
+    """Wait until then; asking earlier is refused here already."""
+
+    def __init__(self, until: datetime) -> None:
+        self.until = until
+        super().__init__(f"OSM limits this user until {until.isoformat(timespec='seconds')}")
+
+
+class OutOfBudget(OsmError):
+    """Wait until the budget is renewed; what is left is kept for writes."""
+
+    def __init__(self, until: datetime | None) -> None:
+        self.until = until
+        super().__init__("what is left of this user's OSM budget is kept for writes")
+
+
+class ServiceBlocked(OsmError):
+    """Find out why with OSM, then `carrick osm unblock --reason …`."""
+
+    def __init__(self) -> None:
+        super().__init__("OSM has blocked this application; nothing is sent until `carrick osm unblock`")
+
+
+class AuthRevoked(OsmError):
+    """The user must sign in again."""
+
+    def __init__(self) -> None:
+        super().__init__("OSM no longer accepts this sign-in")
+
+
+class Misconfigured(OsmError):
+    """Correct OSM_CLIENT_ID and OSM_CLIENT_SECRET."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(f"OSM does not know this application ({said}): check OSM_CLIENT_ID and OSM_CLIENT_SECRET")
+
+
+class Unavailable(OsmError):
+    """Try again later, unless it is final: then the same request will be refused again."""
+
+    def __init__(self, code: str, message: str, *, final: bool = False) -> None:
+        self.code = code
+        self.final = final
+        super().__init__(message)
+
+
+class TimedOut(OsmError):
+    """If the request had left, it may have been carried out: compare before doing it again."""
+
+    def __init__(self, why: str, *, sent: bool) -> None:
+        self.sent = sent
+        super().__init__(f"OSM did not answer: {why}" + ("; the request had left" if sent else ""))
+
+
+class BadData(OsmError):
+    """OSM has changed, or something between has changed its answer."""
