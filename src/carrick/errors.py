@@ -12,6 +12,7 @@ CarrickError
 ├── RequestReused                the same idempotency key with another request
 ├── BacklogFull                  a bounded channel is full
 ├── EntryNotFound
+├── ContactNotFound
 ├── ChannelConflict              a channel is declared again with another mode while entries wait
 ├── SettingsError                a variable of the environment or of .env is not acceptable
 ├── MissingExtra                 an optional part of Carrick is not installed
@@ -112,6 +113,13 @@ class EntryNotFound(CarrickError):
 
     def __init__(self, entry_id: object) -> None:
         super().__init__(f"no entry {entry_id}: it was never committed, or retention has removed it")
+
+
+class ContactNotFound(CarrickError):
+    """No such contact of this tenant: correct the id or the identity, or the tenant."""
+
+    def __init__(self, tenant: str, who: str) -> None:
+        super().__init__(f"tenant {tenant!r} has no contact {who}")
 
 
 class ChannelConflict(CarrickError):

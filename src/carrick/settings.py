@@ -92,6 +92,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     admin_token: str = ""
     kafka_bootstrap_servers: str = ""
     kafka_client_id: str = "outbox-drain"
+    contacts_channel: str = "events"
+    contacts_default_region: str = ""
 
     def channel_defaults(self) -> dict[str, int | float | str | None]:
         """The options of a channel that these settings stand for, by the channel's own names."""
@@ -140,6 +142,8 @@ def read_settings(environ: Mapping[str, str] | None = None, env_file: Path | Non
         admin_token=Secret(values.get("ADMIN_TOKEN", "")),
         kafka_bootstrap_servers=values.get("KAFKA_BOOTSTRAP_SERVERS", ""),
         kafka_client_id=values.get("KAFKA_CLIENT_ID") or "outbox-drain",
+        contacts_channel=values.get("CONTACTS_CHANNEL") or "events",
+        contacts_default_region=_region(values, "CONTACTS_DEFAULT_REGION"),
     )
 
 
@@ -271,6 +275,14 @@ def _web_address(values: Mapping[str, str], variable: str) -> str:
     text = values.get(variable, "").strip()
     if text and not re.fullmatch(r"https?://[^\s/?#]+([/?#]\S*)?", text):
         raise refused(variable, mask_url(text), "http://… or https://…")
+    return text
+
+
+def _region(values: Mapping[str, str], variable: str) -> str:
+    """A country of two letters, or nothing."""
+    text = values.get(variable, "").strip().upper()
+    if text and not re.fullmatch(r"[A-Z]{2}", text):
+        raise refused(variable, text, "a country of two letters, as in GB")
     return text
 
 

@@ -17,6 +17,7 @@ from carrick.outbox.store import Store
 from carrick.settings import DatabaseUrl, Settings, read_settings
 
 if TYPE_CHECKING:  # what a command does not need is not loaded
+    from carrick.contacts.contacts import Contacts
     from carrick.forward.demo import EdgeDemo
     from carrick.forward.service import Forwarder
     from carrick.ops.metrics import Metrics
@@ -33,6 +34,14 @@ def open_store(database_url: str) -> Store:
 def open_outbox(database_url: str, settings: Settings | None = None) -> Outbox:
     """The outbox of that database; with settings, their defaults hold for channels that do not say otherwise."""
     return Outbox.connect(database_url, channel_defaults=settings.channel_defaults() if settings else None)
+
+
+def open_contacts(database_url: str, settings: Settings) -> Contacts:
+    """The contacts of that database, as the settings say; close them when done."""
+    from carrick.contacts.contacts import Contacts
+
+    region = settings.contacts_default_region or None
+    return Contacts.connect(database_url, channel=settings.contacts_channel, default_region=region)
 
 
 @contextmanager
@@ -221,16 +230,18 @@ def migration_script(database_url: str, *, compat: bool = False) -> str:
 
 def _sqlite_parts() -> list[Part]:
     """Every part of Carrick that has tables in an embedded database."""
+    from carrick.contacts.sqlite.store import PART as CONTACTS
     from carrick.outbox.sqlite.migrate import ENGINE
 
-    return [ENGINE]
+    return [ENGINE, CONTACTS]
 
 
 def _postgres_parts(compat: bool) -> list[Part]:
     """Every part of Carrick that has tables or functions on PostgreSQL."""
+    from carrick.contacts.postgres.store import PART as CONTACTS
     from carrick.outbox.postgres.migrate import COMPAT, ENGINE
 
-    parts = [ENGINE]
+    parts = [ENGINE, CONTACTS]
     return [*parts, COMPAT] if compat else parts
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from carrick import __version__
-from carrick.cli import demo, dlq, drain, forward, gate, migrate, status
+from carrick.cli import contacts, demo, dlq, drain, forward, gate, migrate, status
 from carrick.errors import CarrickError
 
 FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
@@ -29,6 +29,7 @@ app.command(drain.drain)
 app.command(status.status)
 app.command(dlq.app)
 app.command(gate.app)
+app.command(contacts.app)
 
 
 def main() -> None:

@@ -26,6 +26,8 @@ DEEPEST = 100
 BYTES = (bytes, bytearray, memoryview)
 JSON_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
 BRACKETS = re.compile(rb"[\[\]{}]")
+NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+"""A NUL character in JSON, but not the same text behind an escaped backslash."""
 
 Seconds = float | int | timedelta
 
@@ -55,13 +57,13 @@ def new_entry(
         event_type=_known_text("event_type", event_type, empty=False),
         payload=encode_payload(payload),
         id=id if id is None else _uuid(id),
-        key=_key(key, id) if key is None else _text("key", key, empty=False),
+        key=_key(key, id) if key is None else check_text("key", key, empty=False),
         tenant_id=_known_text("tenant_id", tenant_id),
-        group_key=group if group is None else _text("group", group, empty=False),
-        principal=principal if principal is None else _text("principal", principal, empty=False),
+        group_key=group if group is None else check_text("group", group, empty=False),
+        principal=principal if principal is None else check_text("principal", principal, empty=False),
         priority=priority if priority == 0 and type(priority) is int else _priority(priority),
         headers=headers if headers is None else _headers(headers),
-        traceparent=traceparent if traceparent is None else _text("traceparent", traceparent, empty=False),
+        traceparent=traceparent if traceparent is None else check_text("traceparent", traceparent, empty=False),
         occurred_at=occurred_at if occurred_at is None else _moment("occurred_at", occurred_at),
         delay_seconds=delay if delay is None else _seconds("delay", delay),
         max_wait_seconds=max_wait if max_wait is None else _seconds("max_wait", max_wait),
@@ -139,13 +141,14 @@ def _key(key: None, entry_id: UUID | str | None) -> str | None:
     return key if entry_id is None else str(_uuid(entry_id))
 
 
-def _text(field: str, value: Any, *, empty: bool = True) -> str:
-    accepted = f"text of {0 if empty else 1} to {MAX_TEXT} characters without NUL"
+def check_text(field: str, value: Any, *, empty: bool = True, most: int = MAX_TEXT) -> str:
+    """The text, when a database can hold it and it is not too long. Raises InvalidInput."""
+    accepted = f"text of {0 if empty else 1} to {most} characters without NUL"
     if not isinstance(value, str):
         raise InvalidInput(field, f"is {type(value).__name__}, not text", accepted)
     if not value and not empty:
         raise InvalidInput(field, "is empty", accepted)
-    if len(value) > MAX_TEXT:
+    if len(value) > most:
         raise InvalidInput(field, f"has {len(value)} characters", accepted)
     if "\x00" in value:
         raise InvalidInput(field, "contains a NUL character", accepted)
@@ -157,13 +160,13 @@ def _text(field: str, value: Any, *, empty: bool = True) -> str:
 
 
 def _known_text(field: str, value: Any, *, empty: bool = True) -> str:
-    """As `_text`, for fields whose few values come again and again."""
-    return _remembered_text(field, value, empty) if isinstance(value, str) else _text(field, value, empty=empty)
+    """As `check_text`, for fields whose few values come again and again."""
+    return _remembered_text(field, value, empty) if isinstance(value, str) else check_text(field, value, empty=empty)
 
 
 @lru_cache(maxsize=4096)
 def _remembered_text(field: str, value: str, empty: bool) -> str:
-    return _text(field, value, empty=empty)
+    return check_text(field, value, empty=empty)
 
 
 def _priority(value: Any) -> int:
@@ -192,15 +195,22 @@ def _moment(field: str, value: Any) -> datetime:
 
 
 def _headers(value: Any) -> bytes:
-    accepted = f"a mapping of text to JSON values, at most {MAX_HEADERS_BYTES} bytes, without NUL or lone surrogates"
+    return encode_object("headers", value, MAX_HEADERS_BYTES)
+
+
+def encode_object(field: str, value: Any, most: int) -> bytes:
+    """The JSON text of a mapping that every database can hold and compare. Raises InvalidInput."""
+    accepted = f"a mapping of text to JSON values, at most {most} bytes, without NUL or lone surrogates"
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-        raise InvalidInput("headers", "is not a mapping with text keys", accepted)
+        raise InvalidInput(field, "is not a mapping with text keys", accepted)
     try:
-        text = _to_json(dict(value))
+        text = json.dumps(dict(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(field, "contains a lone surrogate", accepted) from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput("headers", f"cannot be written as JSON ({error})", accepted) from None
-    if len(text) > MAX_HEADERS_BYTES:
-        raise InvalidInput("headers", f"has {len(text)} bytes", accepted)
-    if b"\\u0000" in text or b"\\ud" in text.lower() or _depth_exceeds(text, DEEPEST):
-        raise InvalidInput("headers", "contains NUL, a lone surrogate or deep nesting", accepted)
+        raise InvalidInput(field, f"cannot be written as JSON ({error})", accepted) from None
+    if len(text) > most:
+        raise InvalidInput(field, f"has {len(text)} bytes", accepted)
+    if NUL.search(text) or _depth_exceeds(text, DEEPEST):
+        raise InvalidInput(field, "contains a NUL character or deep nesting", accepted)
     return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import psycopg
 
@@ -21,6 +22,9 @@ from carrick.errors import (
     UnknownChannel,
 )
 from carrick.outbox.adapters.adapter import driver_error
+from carrick.outbox.statement import Steps
+
+T = TypeVar("T")
 
 MISSING = frozenset({"42P01", "42883", "3F000", "42704"})  # no such table, function, schema, type
 FORBIDDEN = frozenset({"25006", "42501"})  # read-only transaction, no privilege
@@ -37,6 +41,19 @@ def map_errors() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         raise carrick_error(error) or StoreError(f"the database refused: {error}") from error
+
+
+def named(steps: Steps[T]) -> Steps[T]:
+    """An operation on the caller's connection; the driver's errors come out as Carrick's, where known."""
+    try:
+        return (yield from steps)
+    except CarrickError:
+        raise
+    except Exception as error:
+        known = carrick_error(error)
+        if known is None:
+            raise
+        raise known from error
 
 
 def carrick_error(error: BaseException) -> CarrickError | None:

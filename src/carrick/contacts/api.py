@@ -1,0 +1,62 @@
+"""POST /api/v1/contacts/resolve, for a service to mount with its own guards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+from aiohttp import web
+from msgspec import Meta
+
+from carrick.contacts.contacts import Contacts
+from carrick.contacts.identity import MOST_IDENTITIES
+from carrick.relay.threads import Threads
+from carrick.web.routes import Call, Route
+
+
+class GivenIdentity(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """One identity; `type` is external_id, email, phone or anonymous_id."""
+
+    type: str
+    value: str
+
+
+class ResolveBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Who is meant, and what is known of them. A trait that is null is removed."""
+
+    tenant_id: Annotated[str, Meta(min_length=1, max_length=255)]
+    identities: Annotated[list[GivenIdentity], Meta(min_length=1, max_length=MOST_IDENTITIES)]
+    traits: dict[str, Any] = {}
+
+
+class ResolveAnswer(msgspec.Struct, kw_only=True):
+    """The one contact; `merged` are those that became part of it just now."""
+
+    contact_id: UUID
+    created: bool
+    merged: tuple[UUID, ...]
+
+
+def routes(contacts: Contacts, threads: Threads, guards: Sequence[Callable[[web.Request], None]] = ()) -> list[Route]:
+    """The endpoints of contacts. The guards look at each request first and raise a Problem."""
+
+    async def resolve_contact(call: Call[None, ResolveBody]) -> ResolveAnswer:
+        body = call.body
+        identities = [(given.type, given.value) for given in body.identities]
+        found = await threads.call(contacts.resolve, body.tenant_id, identities, body.traits)
+        return ResolveAnswer(contact_id=found.contact_id, created=found.created, merged=found.merged)
+
+    return [
+        Route(
+            method="POST",
+            path="/api/v1/contacts/resolve",
+            summary="Find, make or merge the one contact that identities belong to",
+            handle=resolve_contact,
+            takes=ResolveBody,
+            gives=ResolveAnswer,
+            problems=[400, 401, 413, 503, 507],
+            guards=guards,
+        )
+    ]
