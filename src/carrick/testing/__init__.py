@@ -1,4 +1,4 @@
-"""For tests: the contracts of stores and sinks, clocks that move when told, and one call that delivers everything.
+"""For tests: the contracts of stores, sinks and contacts, clocks that move when told, a call that delivers everything.
 
 `deliver_all` needs nothing but Carrick. The contracts need pytest; the clock of PostgreSQL needs psycopg.
 """
@@ -11,14 +11,25 @@ from carrick.testing.deliver import deliver_all
 
 if TYPE_CHECKING:
     from carrick.testing.clock import Clock, PostgresClock, SqliteClock
+    from carrick.testing.contact_contract import ContactContract
     from carrick.testing.sink_contract import SinkContract
     from carrick.testing.store_contract import StoreContract
     from carrick.testing.zombie import Zombie
 
-__all__ = ["Clock", "PostgresClock", "SinkContract", "SqliteClock", "StoreContract", "Zombie", "deliver_all"]
+__all__ = [
+    "Clock",
+    "ContactContract",
+    "PostgresClock",
+    "SinkContract",
+    "SqliteClock",
+    "StoreContract",
+    "Zombie",
+    "deliver_all",
+]
 
 _ROOMS = {
     "Clock": "clock",
+    "ContactContract": "contact_contract",
     "PostgresClock": "clock",
     "SinkContract": "sink_contract",
     "SqliteClock": "clock",
