@@ -17,7 +17,7 @@ LOCK = "carrick._lock_contacts(text,carrick._identity[])"
 
 @pytest.fixture(autouse=True)
 def declared(request: pytest.FixtureRequest) -> None:
-    """The channel is there, as `Contacts.connect` sees to: else the first two would wait for each other's declaration."""
+    """The channel is there, as `Contacts.connect` sees to: else one would wait for the other's declaration."""
     dsn = "postgres_dsn" if "postgres_dsn" in request.fixturenames else "newest_postgres_dsn"
     with Session(request.getfixturevalue(dsn)) as session:
         channel(session, "events", '{"mode": "ordered"}')
