@@ -73,6 +73,23 @@ class TestTwoSessions:
         assert rival.result() == [(old, False, [], [])]
         assert first.run("select traits from carrick.contacts where id = %s", old) == [({"n": 1},)]
 
+    def test_what_a_third_writes_to_the_survivor_meanwhile_is_not_lost(self, opened: Open, postgres_dsn: str) -> None:
+        first, second, third = opened(), opened(), opened()
+        old, _ = resolve(first, "a"), resolve(first, "b", "c")
+        first.begin()
+        resolve(first, "a", "b")
+        third.begin()
+        writes = start(third, "a", traits='{"three": 3}')
+        writes.until_it_waits(postgres_dsn)
+        follows = start(second, "c", traits='{"two": 2}')
+        follows.until_it_waits(postgres_dsn)
+        first.commit()
+        writes.result()
+        follows.until_it_waits(postgres_dsn)
+        third.commit()
+        follows.result()
+        assert first.run("select traits from carrick.contacts where id = %s", old) == [({"two": 2, "three": 3},)]
+
     def test_the_same_merge_by_both_is_told_once(self, opened: Open, postgres_dsn: str) -> None:
         first, second = opened(), opened()
         old, new = resolve(first, "a"), resolve(first, "b")

@@ -248,6 +248,18 @@ class CallerContactContract:
         assert contacts.find(TENANT, *PHONE) is None
         assert types(store) == ["created"]
 
+    def test_one_that_fails_leaves_nothing_of_itself_in_the_callers_transaction(
+        self, contacts: Contacts, store: Store, connect: Connect
+    ) -> None:
+        store.declare(Channel(name="events", max_backlog_bytes=200))
+        connection = connect()
+        contacts.resolve_in(connection, TENANT, [ANN])
+        with pytest.raises(BacklogFull):
+            contacts.resolve_in(connection, TENANT, [PHONE])
+        connection.commit()
+        connection.close()
+        assert contacts.find(TENANT, *PHONE) is None
+
     def test_the_channel_is_declared_when_nobody_has(self, contacts: Contacts, store: Store) -> None:
         assert "events" not in store.channels()
         contacts.resolve(TENANT, [ANN])
