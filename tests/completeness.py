@@ -17,6 +17,7 @@ PARTS = {
     "django": "the Django adapter",
     "confluent_kafka": "the Kafka sink",
     "hypothesis": "the model tests",
+    "phonenumbers": "phone numbers of contacts",
 }
 """What a package must be there for."""
 

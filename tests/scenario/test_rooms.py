@@ -23,6 +23,17 @@ FORBIDDEN = {
         "import carrick.outbox.postgres",
         "The databases do not know each other",
     ),
+    "contacts on sqlite import those on postgres": (
+        "contacts/sqlite/store.py",
+        "import carrick.contacts.postgres.store",
+        "Contacts stand on the engine alone",
+    ),
+    "contacts speak HTTP": ("contacts/contacts.py", "import carrick.web.routes", "Contacts touch the database only"),
+    "the engine imports contacts": (
+        "outbox/store.py",
+        "import carrick.contacts.identity",
+        "Rooms import downward only",
+    ),
     "one sink imports another": (
         "sinks/handler.py",
         "import carrick.sinks.kafka",

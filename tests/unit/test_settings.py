@@ -284,3 +284,9 @@ def test_secrets_do_not_show_when_settings_are_printed() -> None:
 @pytest.mark.parametrize(("text", "meant"), [("true", True), ("1", True), ("Yes", True), ("false", False), ("", False)])
 def test_a_switch_understands_the_usual_words(text: str, meant: bool) -> None:
     assert read(INTERNAL_ADMIN_ENABLED=text).internal_admin_enabled is meant
+
+
+def test_the_region_of_phone_numbers_is_two_letters() -> None:
+    assert read_settings({"CONTACTS_DEFAULT_REGION": " gb "}, NOWHERE).contacts_default_region == "GB"
+    with pytest.raises(SettingsError, match="CONTACTS_DEFAULT_REGION='ENGLAND' is not acceptable"):
+        read_settings({"CONTACTS_DEFAULT_REGION": "England"}, NOWHERE)
