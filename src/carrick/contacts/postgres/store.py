@@ -92,7 +92,7 @@ def _contact(tenant: str, contact_id: UUID) -> Steps[Contact | None]:
     rows = yield from _ask("contact", tenant=tenant, contact=contact_id)
     if not rows:
         return None
-    known = yield from _ask("identities", tenant=tenant, contact=contact_id)
+    known = yield from _ask("identities", contact=contact_id)
     found, of_tenant, traits, created_at, updated_at, merged_into, merged_at, living_id = rows[0]
     return Contact(
         id=found,

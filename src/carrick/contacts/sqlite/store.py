@@ -75,7 +75,7 @@ def _contact(tenant: str, contact_id: str) -> Steps[Contact | None]:
     rows = yield from ask("contact", tenant=tenant, contact=contact_id)
     if not rows:
         return None
-    known = yield from ask("identities", tenant=tenant, contact=contact_id)
+    known = yield from ask("identities", contact=contact_id)
     found, of_tenant, traits, created_at, updated_at, merged_into, merged_at, living_id = rows[0]
     return Contact(
         id=UUID(found),

@@ -4,6 +4,8 @@
 -- 256 per tenant, by ascending key), then the contacts they belong to (rows, the newest first). A merge goes from the newer
 -- to the older, so a tombstone that is met while waiting leads to a contact that comes later in the order anyway.
 -- A resolve that changes nothing takes none of them.
+--
+-- The two functions to call pin the plans of all the others: lookups by key, planned once per session, whatever the statistics say.
 
 create function carrick._refuse(p_field text, p_problem text, p_accepted text) returns void
   language sql as $$ select carrick._fail('CK004', p_field || ': ' || p_problem, 'accepted: ' || p_accepted) $$;
@@ -88,16 +90,22 @@ create function carrick._without_nulls(p_traits jsonb) returns jsonb
   select coalesce(jsonb_object_agg(t.key, t.value), '{}') from jsonb_each(p_traits) t where t.value <> 'null'
 $$;
 
+-- The contact that an identity belongs to. A function of its own, so that it is looked up by its whole key: in a join the planner
+-- would rather read all identities of the tenant.
+create function carrick._owner(p_tenant text, p_type text, p_normalised text) returns uuid
+  language plpgsql stable as $$
+begin
+  return (select i.contact_id from carrick.contact_identities i
+           where i.tenant_id = p_tenant and i.type = p_type and i.value_normalised = p_normalised);
+end $$;
+
 -- The contact when nothing would change: all identities are known, all are its own, all traits are as given. Takes no lock.
 create function carrick._settled(p_tenant text, p_given carrick._identity[], p_traits jsonb) returns uuid
-  language plpgsql set enable_seqscan = off as $$
+  language plpgsql as $$
 declare
   v_ids uuid[];
 begin
-  select array_agg(distinct i.contact_id) into v_ids
-    from unnest(p_given) g
-    left join carrick.contact_identities i
-      on i.tenant_id = p_tenant and i.type = g.type and i.value_normalised = g.value_normalised;
+  select array_agg(distinct carrick._owner(p_tenant, g.type, g.value_normalised)) into v_ids from unnest(p_given) g;
   return (select c.id from carrick.contacts c
            where cardinality(v_ids) = 1 and c.id = v_ids[1]
              and carrick._changed_traits(c.traits, p_traits) = '{}');
@@ -105,7 +113,7 @@ end $$;
 
 -- Takes the locks that a resolve of these identities needs, in the order told above; how many contacts are locked.
 create function carrick._lock_contacts(p_tenant text, p_given carrick._identity[]) returns int
-  language plpgsql set enable_seqscan = off as $$
+  language plpgsql as $$
 declare
   v_key bigint;
   v_waiting bigint[];
@@ -121,9 +129,8 @@ begin
   end loop;
   v_waiting := array(
     select distinct c.seq from unnest(p_given) g
-      join carrick.contact_identities i
-        on i.tenant_id = p_tenant and i.type = g.type and i.value_normalised = g.value_normalised
-      join carrick.contacts c on c.id = i.contact_id);
+     cross join lateral (select x.seq from carrick.contacts x
+                          where x.id = carrick._owner(p_tenant, g.type, g.value_normalised) offset 0) c);
   while cardinality(v_waiting) > 0 loop
     select max(w) into v_seq from unnest(v_waiting) w;
     v_waiting := array_remove(v_waiting, v_seq);
@@ -156,7 +163,7 @@ $$;
 
 -- The identities of the losers move to the survivor, whose traits win. Answers with the traits of all of them together.
 create function carrick._merge_contacts(p_channel text, p_tenant text, p_survivor uuid, p_losers uuid[]) returns jsonb
-  language plpgsql set enable_seqscan = off as $$
+  language plpgsql as $$
 declare
   v_traits jsonb;
   v_loser record;
@@ -165,7 +172,7 @@ begin
   for v_loser in select c.id, c.traits from carrick.contacts c where c.id = any(p_losers) order by c.seq loop
     v_traits := v_loser.traits || v_traits;
     update carrick.contact_identities i set contact_id = p_survivor
-     where i.tenant_id = p_tenant and i.contact_id = v_loser.id;
+     where i.contact_id = v_loser.id;
     update carrick.contacts c set merged_into = p_survivor, merged_at = carrick.clock() where c.id = v_loser.id;
     perform carrick._tell_contact(p_channel, p_tenant, p_survivor, 'contact.merged.v1',
                                   jsonb_build_object('merged_contact_id', v_loser.id));
@@ -176,7 +183,7 @@ end $$;
 -- Gives the contact the identities that nobody has, and its traits; tells what really changed.
 create function carrick._add_to_contact(
   p_channel text, p_tenant text, p_contact uuid, p_created boolean, p_new carrick._identity[], p_known jsonb, p_traits jsonb)
-  returns void language plpgsql set enable_seqscan = off as $$
+  returns void language plpgsql as $$
 declare
   v_changed jsonb := carrick._changed_traits(p_known, p_traits);
   v_all jsonb := carrick._without_nulls(p_known || p_traits);
@@ -221,17 +228,16 @@ end $$;
 -- The contacts that the identities belong to, with what ties each of them to this resolve.
 create function carrick._found(p_tenant text, p_given carrick._identity[])
   returns table (contact_id uuid, seq bigint, external_id text, strength bigint, tied carrick._identity[])
-  language plpgsql set enable_seqscan = off as $$
+  language plpgsql as $$
 begin
   return query
     select c.id, c.seq,
            (select x.value_normalised from carrick.contact_identities x where x.contact_id = c.id and x.type = 'external_id'),
            min(g.at), array_agg((g.type, g.value, g.value_normalised)::carrick._identity order by g.at)
       from unnest(p_given) with ordinality as g(type, value, value_normalised, at)
-      join carrick.contact_identities i
-        on i.tenant_id = p_tenant and i.type = g.type and i.value_normalised = g.value_normalised
-      join carrick.contacts c on c.id = i.contact_id
-     group by c.id;
+     cross join lateral (select x.id, x.seq from carrick.contacts x
+                          where x.id = carrick._owner(p_tenant, g.type, g.value_normalised) offset 0) c
+     group by c.id, c.seq;
 end $$;
 
 -- The external id of a resolve is the one given, else that of the first contact found (the strongest identity first) that
@@ -239,7 +245,7 @@ end $$;
 create function carrick._resolve(
   p_channel text, p_tenant text, p_given carrick._identity[], p_traits jsonb,
   out contact_id uuid, out created boolean, out merged uuid[], out conflicts uuid[])
-  language plpgsql set enable_seqscan = off as $$
+  language plpgsql as $$
 declare
   v_external text := case when p_given[1].type = 'external_id' then p_given[1].value_normalised end;
   v_joined uuid[];
@@ -256,8 +262,7 @@ begin
   v_new := array(
     select (g.type, g.value, g.value_normalised)::carrick._identity
       from unnest(p_given) with ordinality as g(type, value, value_normalised, at)
-     where not exists (select from carrick.contact_identities i
-                        where i.tenant_id = p_tenant and i.type = g.type and i.value_normalised = g.value_normalised)
+     where carrick._owner(p_tenant, g.type, g.value_normalised) is null
      order by g.at);
   merged := v_joined[2:];
   conflicts := '{}';
@@ -278,7 +283,7 @@ end $$;
 create function carrick.resolve_contact(
   p_tenant text, p_identities jsonb, p_traits jsonb default '{}', p_channel text default 'events',
   out contact_id uuid, out created boolean, out merged uuid[], out conflicts uuid[])
-  language plpgsql as $$
+  language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   v_given carrick._identity[] := carrick._identities(p_identities);
 begin
@@ -300,7 +305,7 @@ comment on function carrick.resolve_contact is 'The one contact that the identit
 -- first change, so two such calls never wait for each other in a circle.
 create function carrick.resolve_contacts(p_tenant text, p_requests jsonb, p_channel text default 'events')
   returns table (contact_id uuid, created boolean, merged uuid[], conflicts uuid[])
-  language plpgsql as $$
+  language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 begin
   perform carrick._lock_contacts(p_tenant, (
     select array_agg(i) from jsonb_array_elements(p_requests) r

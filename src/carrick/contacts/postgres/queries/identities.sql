@@ -1,4 +1,4 @@
--- What a contact is known by: the strongest first, then the oldest.
+-- What a contact is known by: the strongest first, then the oldest. The contact was found by its tenant.
 select type, value, value_normalised from carrick.contact_identities
- where tenant_id = %(tenant)s::text and contact_id = %(contact)s::uuid
+ where contact_id = %(contact)s::uuid
  order by array_position('{external_id,email,phone,anonymous_id}'::text[], type::text), created_at, value_normalised
