@@ -238,11 +238,12 @@ def _sqlite_parts() -> list[Part]:
 
 def _postgres_parts(compat: bool) -> list[Part]:
     """Every part of Carrick that has tables or functions on PostgreSQL."""
+    from carrick.contacts.postgres.store import COMPAT as CONTACTS_COMPAT
     from carrick.contacts.postgres.store import PART as CONTACTS
     from carrick.outbox.postgres.migrate import COMPAT, ENGINE
 
     parts = [ENGINE, CONTACTS]
-    return [*parts, COMPAT] if compat else parts
+    return [*parts, COMPAT, CONTACTS_COMPAT] if compat else parts
 
 
 def _checked(database_url: str, compat: bool) -> DatabaseUrl:

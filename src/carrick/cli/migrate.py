@@ -32,7 +32,7 @@ def migrate(
     sql
         Change nothing: print the SQL of all migrations, for a database that has none of them.
     compat
-        Also create the views public.outbox and public.sync_outbox (PostgreSQL only).
+        Also create the views public.outbox, public.sync_outbox and public.contact_identities (PostgreSQL only).
     as_json
         Print one JSON object for a script to read.
     database

@@ -20,6 +20,8 @@ from carrick.outbox.statement import Row, Statement, Steps, query
 
 PACKAGE = "carrick.contacts.postgres"
 PART = Part("contacts", PACKAGE)
+COMPAT = Part("contacts-compat", PACKAGE, "compat")
+"""The view of identities for those who write them themselves (`--compat`)."""
 
 T = TypeVar("T")
 
