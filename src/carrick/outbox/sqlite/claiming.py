@@ -113,28 +113,15 @@ def _by_turns(search: Search, apart: set[str], most: int) -> Pick:
             free = [lane for lane in chunk if lane not in search.held_tenants]
             picked = pick(search, free)
             if picked.cut and picked.offers and len(chunk) > 1:
-                picked, upto = _in_turn(search, chunk, picked, {free[offer[LANE]] for offer in picked.offers})
-                round_.put_back(chunk[upto:])
-                chunk = chunk[:upto]
+                # the first entry of each comes before the second of any: those left out are the last in turn
+                served = chunk.index(free[max(offer[LANE] for offer in picked.offers)]) + 1
+                round_.put_back(chunk[served:])
+                chunk = chunk[:served]
         if picked.offers:
             if round_.remains():
                 rows(search.connection, "claim_set_turn", channel=search.channel.name, tenant=chunk[-1])
             return picked
     return NOTHING
-
-
-def _in_turn(search: Search, chunk: Sequence[str], picked: Pick, served: set[str]) -> tuple[Pick, int]:
-    """The limit in bytes left some tenants out: what to take, and how many of the tenants have had their turn then.
-
-    The turn stops before the first that was passed over; who is served instead, if nobody before was.
-    """
-    for place, lane in enumerate(chunk):
-        if lane in served or lane in search.held_tenants:
-            continue
-        alone = pick(search, [lane])
-        if alone.offers:
-            return (picked, place) if served.intersection(chunk[:place]) else (alone, place + 1)
-    return picked, len(chunk)
 
 
 class Round:

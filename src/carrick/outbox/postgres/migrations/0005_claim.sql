@@ -45,8 +45,6 @@ declare
   v_start text;
   v_chunk int;
   v_cut boolean;
-  v_served text[];
-  v_alone bigint[];
   v_picked bigint[] := '{}';
 begin
   if p_gated then
@@ -94,22 +92,8 @@ begin
       select x.* into v_picked, v_cut from carrick._pick_lanes(
         c, v_served, p_known, p_mark_ranks, p_mark_seqs, p_now, p_floor, v_horizon, v_held_principals, p_rows, p_bytes) x;
       if v_cut and v_chunk > 1 and v_picked <> '{}' then
-        -- the limit in bytes left some out: the turn stops before the first that was passed over, who is served if nobody before was
-        v_served := array(select distinct w.tenant_id::text from carrick.work w where w.seq = any(v_picked));
-        for v_at in 1..v_chunk loop
-          continue when v_lanes[v_at] = any (v_served) or v_lanes[v_at] = any (v_held_tenants);
-          select x.picked into v_alone from carrick._pick_lanes(
-            c, array[v_lanes[v_at]], p_known, p_mark_ranks, p_mark_seqs, p_now, p_floor, v_horizon, v_held_principals, p_rows,
-            p_bytes) x;
-          continue when v_alone = '{}';
-          if v_lanes[1:v_at - 1] && v_served then
-            v_chunk := v_at - 1;
-          else
-            v_chunk := v_at;
-            v_picked := v_alone;
-          end if;
-          exit;
-        end loop;
+        -- the limit in bytes left some out: the first entry of each comes before the second of any, so those left out are the last in turn
+        v_chunk := (select max(array_position(v_lanes, w.tenant_id::text)) from carrick.work w where w.seq = any(v_picked));
       end if;
     end if;
     exit when v_picked <> '{}';
