@@ -174,13 +174,17 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True):
-    """A gate that was closed. `closed_until` is None when it stays closed until somebody opens it."""
+    """A gate that was closed. `closed_until` is None when it stays closed until somebody opens it.
+
+    `asked`: a person, or the destination, asked for it; nobody shortens that. Else failures closed it.
+    """
 
     channel: str
     scope: str
     closed_until: datetime | None
     reason: str
     consecutive_failures: int
+    asked: bool = True
 
 
 class ChannelStats(msgspec.Struct, frozen=True, kw_only=True):

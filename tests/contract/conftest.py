@@ -1,14 +1,58 @@
-"""Sessions for the interleaving tests."""
+"""Databases of every kind for the tests of relays, and sessions for the interleaving tests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from carrick.outbox.postgres.store import PostgresStore
+from carrick.outbox.sqlite.migrate import migrate
+from carrick.outbox.sqlite.store import SqliteStore
+from carrick.outbox.store import Store
+from carrick.testing import Clock, PostgresClock, SqliteClock
 from carrick.testing.interleaving import Session
+from tests.conftest import emptied
 from tests.contract.sessions import Open
+from tests.postgres_server import versions
+
+
+class Database(NamedTuple):
+    """A fresh database: opens one more store of it."""
+
+    open: Callable[[], Store]
+    clock: Clock
+
+
+@pytest.fixture(params=["sqlite", *(f"postgres{version or ''}" for version in versions())])
+def database(request: pytest.FixtureRequest, sqlite_path: Path) -> Database:
+    """Each kind of database."""
+    if request.param == "sqlite":
+        migrate(sqlite_path)
+        return Database(lambda: SqliteStore(sqlite_path), SqliteClock(sqlite_path))
+    dsn = emptied(int(request.param.removeprefix("postgres") or 0))
+    return Database(lambda: PostgresStore(dsn), PostgresClock(dsn))
+
+
+@pytest.fixture
+def store(database: Database) -> Iterator[Store]:
+    with closing(database.open()) as store:
+        yield store
+
+
+@pytest.fixture
+def others(database: Database) -> Iterator[Store]:
+    """The same database, as another process has it."""
+    with closing(database.open()) as store:
+        yield store
+
+
+@pytest.fixture
+def clock(database: Database) -> Clock:
+    return database.clock
 
 
 @pytest.fixture

@@ -234,3 +234,26 @@ def test_an_update_leaves_alone_what_moved_on_after_it_read(
         assert changed.result(timeout=60) == 0
     left = rows(db, "select status, claimed_by, lease_expires_at > now() from sync_outbox")
     assert left == [("claimed", "pod-2", True)]
+
+
+def test_one_row_goes_ahead_through_a_gate_that_is_half_open(db: Connection) -> None:
+    put(db, 3)
+    run(db, "select carrick.fail_gate('cloud', '*', 'no answer', 60)")
+    assert take(db, "pod-1") == 0
+    run(db, "update carrick.gate set closed_until = now()")
+    assert take(db, "pod-1") == 1
+    assert take(db, "pod-2") == 0
+    assert column(db, "select carrick.claim('cloud', 'relay')") == []
+    ends = "select g.closed_until = l.expires_at from carrick.gate g join carrick.lease l using (channel)"
+    assert column(db, ends) == [True]
+    run(db, "select carrick.open_gate('cloud', '*')")
+    assert take(db, "pod-2") == 2
+
+
+def test_only_one_of_two_workers_goes_ahead_through_a_half_open_gate(db: Connection, compat_url: str) -> None:
+    put(db, 3)
+    run(db, "select carrick.fail_gate('cloud', '*', 'no answer', 60); update carrick.gate set closed_until = now()")
+    with psycopg.connect(compat_url) as first:
+        assert take(first, "pod-1") == 1
+        assert take(db, "pod-2") == 0
+    assert take(db, "pod-2") == 0

@@ -121,7 +121,7 @@ class Store(Protocol):
         """Count a failure of the destination; close the gate for 1, 2, 4 … seconds up to the cap, with equal jitter.
 
         Many deliveries fail at once when a destination goes: while the gate is closed, only the failure of the `probe`
-        counts. Answers for how many seconds the gate is closed now.
+        counts; and it shortens nothing that was closed by `close_gate`. Answers for how many seconds it is closed now.
         """
 
     def gates(self, channel: str | None = None) -> list[Gate]:

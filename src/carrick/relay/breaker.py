@@ -51,9 +51,9 @@ class Breaker:
             self._knocking = asyncio.get_running_loop().create_task(self._knock(report.scope))
 
     async def succeeded(self) -> None:
-        """A probe came through: open the gate wholly, unless a person has closed it meanwhile."""
+        """A probe came through: open the gate wholly, unless somebody asked for its closing meanwhile."""
         self._stop_knocking()
-        if not await self._threads.call(self._closed_by_hand, "*"):
+        if not await self._threads.call(self._asked_for, "*"):
             await self._threads.call(self._store.open_gate, self._channel.name, "*")
             log.info("relay.gate_opened", extra={"channel": self._channel.name})
             self._bell.set()
@@ -63,9 +63,9 @@ class Breaker:
         self._stop_knocking()
 
     def _close(self, report: Unavailable, reason: str, probe: bool) -> float | None:
-        """For how many seconds the gate is closed; None when a person has closed it, which is left alone."""
+        """For how many seconds the gate is closed; None when somebody asked for its closing, which is left alone."""
         name = self._channel.name
-        if self._closed_by_hand(report.scope):
+        if self._asked_for(report.scope):
             return None
         if report.seconds is not None:
             self._store.close_gate(name, report.scope, report.seconds, reason)
@@ -73,10 +73,9 @@ class Breaker:
         cap = self._channel.backoff_cap_seconds
         return self._store.fail_gate(name, report.scope, reason, cap_seconds=cap, probe=probe)
 
-    def _closed_by_hand(self, scope: str) -> bool:
-        """Only people close gates without an end."""
-        gates = self._store.gates(self._channel.name)
-        return any(gate.scope == scope and gate.closed_until is None for gate in gates)
+    def _asked_for(self, scope: str) -> bool:
+        """The gate is closed because a person, or the destination, asked for it."""
+        return any(gate.scope == scope and gate.asked for gate in self._store.gates(self._channel.name))
 
     def _stop_knocking(self) -> None:
         if self._knocking is not None:
@@ -91,7 +90,7 @@ class Breaker:
                 continue
             try:
                 closed = {gate.scope: gate for gate in await self._threads.call(self._store.gates, self._channel.name)}
-                if scope in closed and closed[scope].closed_until is not None:
+                if scope in closed and not closed[scope].asked:
                     await self._threads.call(self._store.close_gate, self._channel.name, scope, 0, closed[scope].reason)
             except StoreError as error:
                 log.warning("relay.knock_failed", extra={"channel": self._channel.name, "error": str(error)})

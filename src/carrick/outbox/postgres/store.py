@@ -230,10 +230,7 @@ class PostgresStore:
         )
 
     def gates(self, channel: str | None = None) -> list[Gate]:
-        return [
-            Gate(channel=name, scope=scope, closed_until=until, reason=reason, consecutive_failures=failures)
-            for name, scope, until, reason, failures in self._rows("gates", channel=channel)
-        ]
+        return [_gate(name, columns) for name, *columns in self._rows("gates", channel=channel)]
 
     def redrive(
         self,
@@ -320,9 +317,9 @@ class PostgresStore:
             raise EntryNotFound(entry_id)
         row = rows[0]
         fields = Standing.__struct_fields__
-        known = dict(zip(fields[:22], row[:22], strict=True)) | dict(zip(fields[23:], row[26:], strict=True))
+        known = dict(zip(fields[:22], row[:22], strict=True)) | dict(zip(fields[23:], row[27:], strict=True))
         known["state"] = State(known["state"])
-        gate = _gate(row[2], row[22:26])
+        gate = None if row[22] is None else _gate(row[2], row[22:27])
         return Standing(gate=gate, **known)
 
     def _rows(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
@@ -354,8 +351,8 @@ def _channel(row: Sequence[Any]) -> Channel:
     return Channel(**options | {"mode": Mode(options["mode"]), "on_full": OnFull(options["on_full"])})
 
 
-def _gate(channel: str, columns: Sequence[Any]) -> Gate | None:
-    scope, until, reason, failures = columns
-    if scope is None:
-        return None
-    return Gate(channel=channel, scope=scope, closed_until=until, reason=reason, consecutive_failures=failures)
+def _gate(channel: str, columns: Sequence[Any]) -> Gate:
+    scope, until, reason, failures, asked = columns
+    return Gate(
+        channel=channel, scope=scope, closed_until=until, reason=reason, consecutive_failures=failures, asked=asked
+    )

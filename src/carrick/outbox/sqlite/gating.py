@@ -43,7 +43,6 @@ def fail_gate(
         channel=channel,
         scope=scope,
         now=now,
-        forever=FOREVER,
         cap_seconds=cap_seconds,
         jitter=0.5 + random.random() / 2,  # noqa: S311  spread, not a secret
         reason=cleaned(reason or "", MAX_REASON),

@@ -135,13 +135,14 @@ def group_due(
 
 
 def _gate(row: tuple[Any, ...]) -> Gate:
-    channel, scope, closed_until, reason, failures = row
+    channel, scope, closed_until, reason, failures, asked = row
     return Gate(
         channel=channel,
         scope=scope,
         closed_until=moment_or_none(closed_until),
         reason=reason,
         consecutive_failures=failures,
+        asked=bool(asked),
     )
 
 

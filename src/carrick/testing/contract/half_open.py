@@ -74,6 +74,35 @@ class HalfOpenContract:
         (gate,) = store.gates()
         assert (gate.closed_until, gate.reason) == (None, "maintenance")
 
+    def test_the_failure_of_the_probe_does_not_shorten_what_was_asked_for(self, store: Store, clock: Clock) -> None:
+        """A person closed the gate while the probe was under way."""
+        declare(store)
+        put(store)
+        half_open(store, clock)
+        assert claim(store, lease_seconds=HOUR).probe
+        store.close_gate("things", "*", HOUR, "maintenance")
+        assert HOUR - 60 < fail(store, probe=True) <= HOUR
+        (gate,) = store.gates()
+        assert (gate.reason, gate.consecutive_failures, gate.asked) == ("maintenance", 1, True)
+        clock.shift(HOUR)
+        assert 1 <= fail(store, probe=True) <= 2
+
+    def test_a_gate_tells_whether_somebody_asked_for_it(self, store: Store, clock: Clock) -> None:
+        declare(store)
+        entry_id = put(store)
+        for close, asked in (
+            (lambda: fail(store), False),
+            (lambda: store.close_gate("things", "*", 10, "pause"), True),
+            (lambda: fail(store), True),
+        ):
+            close()
+            (gate,) = store.gates()
+            assert (gate.asked, store.standing(entry_id).gate) == (asked, gate)
+        clock.shift(11)
+        assert claim(store).probe
+        (gate,) = store.gates()
+        assert not gate.asked
+
     @pytest.mark.parametrize("mode", list(Mode))
     @pytest.mark.parametrize("fair", [True, False], ids=["fair", "unfair"])
     def test_one_entry_or_group_goes_ahead_when_the_time_is_up(

@@ -99,7 +99,8 @@ begin
 end $$;
 
 -- Takes one waiting entry under a lease, together with what the same transaction took for the same owner. False when it is
--- not to be had: somebody else has it, a gate is closed, or it must come back apart from the rest of this batch.
+-- not to be had: somebody else has it, a gate is closed, or it must come back apart from the rest of this batch. Through a gate that is
+-- half open one entry goes, as in carrick.claim.
 create function carrick._compat_take(
   c carrick.channel, p_id uuid, p_token uuid, p_owner text, p_claimed_at timestamptz, p_until timestamptz) returns boolean
   language plpgsql
@@ -109,6 +110,8 @@ declare
   w carrick.work;
   t carrick.trouble;
   l record;
+  v_closed boolean;
+  v_probe boolean;
 begin
   select x.* into w from carrick.record r join carrick.work x on x.seq = r.seq where r.id = p_id for update of x skip locked;
   if not found or exists (
@@ -123,6 +126,13 @@ begin
   select x.* into t from carrick.trouble x where x.seq = w.seq and w.special;
   if t.frozen_batch is not null then
     return false; -- comes back whole, which only carrick.claim can do
+  end if;
+  select g.closed, coalesce(g.half_open, false) into v_closed, v_probe from carrick._pass_gate(c.name, v_now) g;
+  if v_closed then
+    return false; -- another one is trying
+  end if;
+  if v_probe then
+    perform carrick._start_probe(c.name, coalesce(p_until, v_now + c.lease_seconds * interval '1 second'));
   end if;
   for l in -- leases that this very transaction wrote
     select x.batch_id, x.token, x.units, first.tenant_id, x.claimed_at, x.expires_at, s.batch_cap

@@ -183,6 +183,12 @@ begin
   closed := not found;
 end $$;
 
+-- One entry goes ahead through a half-open gate: until its lease ends nobody else does.
+create function carrick._start_probe(p_channel text, p_until timestamptz) returns void
+  language sql as $$
+  update carrick.gate g set closed_until = p_until, asked = false where g.channel = p_channel and g.scope = '*'
+$$;
+
 create function carrick._claim(
   p_channel text, p_owner text, p_max_rows int, p_max_bytes int, p_lease_seconds int, p_tenant text, p_token uuid,
   p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_fresh_seconds double precision)
@@ -239,7 +245,7 @@ begin
     return;
   end if;
   if v_probe then
-    update carrick.gate g set closed_until = v_until where g.channel = p_channel and g.scope = '*';
+    perform carrick._start_probe(p_channel, v_until);
   end if;
   v_frozen := exists (select from carrick.trouble t where t.seq = v_picked[1] and t.frozen_batch is not null);
   return query

@@ -21,14 +21,14 @@ begin
   end if;
   insert into carrick.gate as g (channel, scope, closed_until, reason)
   values (v_channel, v_scope, v_until, coalesce(v_reason, ''))
-  on conflict on constraint gate_pkey do update set closed_until = excluded.closed_until, reason = excluded.reason;
+  on conflict on constraint gate_pkey do update set closed_until = excluded.closed_until, reason = excluded.reason, asked = true;
   if v_seconds = 0 then
     perform carrick._wake(v_channel);
   end if;
 end $$;
 
 -- Counts a failure of the destination and closes the gate for min(cap, 2^(failures - 1)) seconds with equal jitter; for how many seconds
--- it is closed now. While it is closed only the failure of the probe counts. A gate closed until opened stays so.
+-- it is closed now. While it is closed only the failure of the probe counts, and nothing shortens what a person or the destination asked for.
 create function carrick.fail_gate(channel text, scope text, reason text, cap_seconds numeric, probe boolean default false)
   returns double precision
   language plpgsql as $$
@@ -46,14 +46,12 @@ begin
   if v_cap is null or v_cap <= 0 or v_cap > 3153600000 then
     perform carrick._fail('CK004', format('cap_seconds: %s is out of range', coalesce(v_cap::text, 'null')), 'accepted: more than 0');
   end if;
-  insert into carrick.gate as g (channel, scope, closed_until, reason, consecutive_failures)
-  values (v_channel, v_scope, v_now + carrick._backoff(1, v_cap::double precision, 1), coalesce(v_reason, ''), 1)
+  insert into carrick.gate as g (channel, scope, closed_until, reason, consecutive_failures, asked)
+  values (v_channel, v_scope, v_now + carrick._backoff(1, v_cap::double precision, 1), coalesce(v_reason, ''), 1, false)
   on conflict on constraint gate_pkey do update
-    set closed_until = case when g.closed_until = 'infinity' then g.closed_until
-                            else v_now + carrick._backoff(1, v_cap::double precision, g.consecutive_failures + 1) end,
-        reason = case when g.closed_until = 'infinity' then g.reason else excluded.reason end,
-        consecutive_failures = g.consecutive_failures + 1
-    where g.closed_until <= v_now or v_probe
+    set closed_until = v_now + carrick._backoff(1, v_cap::double precision, g.consecutive_failures + 1),
+        reason = excluded.reason, consecutive_failures = g.consecutive_failures + 1, asked = false
+    where g.closed_until <= v_now or (v_probe and not g.asked)
   returning g.closed_until into v_until;
   if not found then
     select g.closed_until into v_until from carrick.gate g where g.channel = v_channel and g.scope = v_scope;

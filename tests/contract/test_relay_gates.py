@@ -1,0 +1,169 @@
+"""The relay at a destination that fails: gates close and open, nothing is spent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from carrick.entry import Entry, Gate, State
+from carrick.outbox.store import Store
+from carrick.relay import breaker
+from carrick.relay.relay import Relay
+from carrick.sinks.sink import Report, Results, Unavailable
+from carrick.testing import Clock
+from carrick.testing.samples import declare, put, put_run, states
+from tests.contract.relaying import SETTINGS, all_in, counted, run, running, until
+from tests.contract.scripted_sink import ScriptedSink, delivered, down
+
+
+def test_a_destination_that_is_down_costs_no_attempt_and_closes_the_gate(store: Store) -> None:
+    channel = declare(store)
+    waiting = put_run(store, 5)
+
+    async def story() -> None:
+        tally = await Relay(store, ScriptedSink(down), channel, SETTINGS).once()
+        assert tally.released == 5
+
+    run(story)
+    (gate,) = store.gates("things")
+    assert (gate.scope, gate.consecutive_failures) == ("*", 1)
+    assert "connect_refused" in gate.reason
+    assert [store.standing(entry_id).attempt_count for entry_id in waiting] == [0] * 5
+    assert set(states(store, waiting)) == {State.PENDING}
+
+
+def test_after_the_gates_time_one_entry_tries_and_then_all_go(store: Store, clock: Clock) -> None:
+    channel = declare(store)
+    waiting = put_run(store, 5)
+
+    async def story() -> None:
+        sink = ScriptedSink(down)
+        relay = Relay(store, sink, channel, SETTINGS)
+        await relay.once()
+        await asyncio.to_thread(clock.shift, 10)
+        sink.calls.clear()
+        sink.answer = delivered
+        tally = await Relay(store, sink, channel, SETTINGS).once()
+        assert [len(call) for call in sink.calls] == [1, 4]
+        assert tally.delivered == 5
+
+    run(story)
+    assert not store.gates("things")
+    assert set(states(store, waiting)) == {State.DELIVERED}
+
+
+def test_a_probe_in_vain_closes_the_gate_for_longer(store: Store, clock: Clock) -> None:
+    channel = declare(store)
+    put_run(store, 5)
+
+    async def story() -> None:
+        sink = ScriptedSink(down)
+        for _ in range(6):
+            await Relay(store, sink, channel, SETTINGS).once()
+            await asyncio.to_thread(clock.shift, 1000)
+        assert [len(call) for call in sink.calls] == [5, 1, 1, 1, 1, 1]
+        sink.answer = lambda _: Unavailable(code="http_503", message="later", seconds=2000)
+        await Relay(store, sink, channel, SETTINGS).once()
+
+    run(story)
+    (gate,) = store.gates("things")
+    assert gate.consecutive_failures == 6
+    assert gate.reason == "http_503: later"
+
+
+def test_a_returning_network_is_noticed_before_the_backoff_is_over(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = declare(store)
+    waiting = put_run(store, 5)
+    store.close_gate("things", "*", 0, "warm-up")
+    for _ in range(12):
+        store.fail_gate("things", "*", "connect_refused: long outage", cap_seconds=3600, probe=True)
+    store.close_gate("things", "*", 0, "connect_refused: long outage")
+    monkeypatch.setattr(breaker, "KNOCK_SECONDS", 0.01)
+
+    async def story() -> None:
+        sink = ScriptedSink(down)
+        sink.up = False
+        async with running(store, sink, channel):
+            await sink.until(lambda: len(sink.calls) == 1)
+            await until(lambda: bool(store.gates("things")))
+            sink.answer = delivered
+            sink.up = True
+            await until(all_in(store, waiting, State.DELIVERED))
+
+    run(story)
+    assert not store.gates("things")
+
+
+def test_a_destination_that_asks_for_time_gets_it(store: Store, clock: Clock) -> None:
+    channel = declare(store)
+    waiting = put_run(store, 2)
+
+    async def story() -> None:
+        sink = ScriptedSink(lambda _: Unavailable(code="http_429", message="slow down", seconds=30))
+        await Relay(store, sink, channel, SETTINGS).once()
+        sink.answer = delivered
+        await asyncio.to_thread(clock.shift, 29)
+        assert (await Relay(store, sink, channel, SETTINGS).once()).claimed == 0
+        await asyncio.to_thread(clock.shift, 2)
+        assert (await Relay(store, sink, channel, SETTINGS).once()).delivered == 2
+        assert [len(call) for call in sink.calls] == [2, 2]
+
+    run(story)
+    assert [store.standing(entry_id).attempt_count for entry_id in waiting] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        Unavailable(code="http_503", message="later", seconds=1),
+        Unavailable(code="connect_refused", message="nobody"),
+        Results(outcomes={}),
+    ],
+    ids=["asked for time", "down", "answered"],
+)
+@pytest.mark.parametrize("seconds", [None, 3600], ids=["until opened", "for an hour"])
+def test_a_gate_that_a_person_closed_meanwhile_stays_closed(
+    store: Store, clock: Clock, report: Report, seconds: float | None
+) -> None:
+    channel = declare(store)
+    put_run(store, 2)
+    store.fail_gate("things", "*", "connect_refused: before", cap_seconds=60)
+    clock.shift(60)
+    closed: list[Gate] = []
+
+    async def story() -> None:
+        def meanwhile(_: Sequence[Entry]) -> Report:
+            store.close_gate("things", "*", seconds, "closed by hand")
+            closed.extend(store.gates("things"))
+            return report
+
+        await Relay(store, ScriptedSink(meanwhile), channel, SETTINGS).once()
+
+    run(story)
+    assert store.gates("things") == closed
+    assert [gate.reason for gate in closed] == ["closed by hand"]
+
+
+def test_a_returning_network_does_not_open_what_a_person_closed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    channel = declare(store)
+    put(store)
+    asked: list[str] = []
+    monkeypatch.setattr(breaker, "KNOCK_SECONDS", 0.01)
+
+    async def story() -> None:
+        sink = ScriptedSink(down)
+        sink.up = False
+        async with running(store, sink, channel):
+            await until(lambda: bool(store.gates("things")))
+            await asyncio.to_thread(store.close_gate, "things", "*", 3600, "closed by hand")
+            for name in ("gates", "claim"):  # the knock looks at the gates, then it rings and the relay claims
+                monkeypatch.setattr(store, name, counted(getattr(store, name), name, asked))
+            sink.up = True
+            await until(lambda: "gates" in asked and "claim" in asked[asked.index("gates") :])
+
+    run(story)
+    assert [gate.reason for gate in store.gates("things")] == ["closed by hand"]
