@@ -119,16 +119,21 @@ def _by_turns(search: Search, apart: set[str], most: int) -> Pick:
                 chunk = chunk[:served]
         if picked.offers:
             if round_.remains():
-                rows(search.connection, "claim_set_turn", channel=search.channel.name, tenant=chunk[-1])
+                round_.ended_with(chunk[-1])
             return picked
     return NOTHING
 
 
 class Round:
-    """The tenants of a channel in turn: after the one served last, to the end, and from the beginning to that one."""
+    """The tenants of a channel in turn: after the one served last, to the end, and from the beginning to that one.
+
+    Claims of fresh entries take turns among themselves: they would else pass over tenants with a backlog only.
+    """
 
     def __init__(self, search: Search) -> None:
-        turn = rows(search.connection, "claim_turn", channel=search.channel.name)
+        self._connection = search.connection
+        self._turns = {"channel": search.channel.name, "fresh": search.floor > LOWEST}
+        turn = rows(search.connection, "claim_turn", **self._turns)
         self._tenants = self._walk(search, turn[0][0] if turn else None)
         self._ahead: list[str] = []
 
@@ -148,6 +153,10 @@ class Round:
         """Whether tenants wait that were not served in this round."""
         self._look_ahead(1)
         return bool(self._ahead)
+
+    def ended_with(self, tenant: str) -> None:
+        """The next claim of this kind begins behind that tenant."""
+        rows(self._connection, "claim_set_turn", tenant=tenant, **self._turns)
 
     def _look_ahead(self, count: int) -> None:
         while len(self._ahead) < count and (tenant := next(self._tenants, None)) is not None:

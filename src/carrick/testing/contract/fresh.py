@@ -99,6 +99,20 @@ class FreshContract:
         new = [put(store, tenant_id=tenant) for tenant in "ab" for _ in range(2)]
         assert set(ids(claim(store, fresh_seconds=60))) == set(new)
 
+    @pytest.mark.parametrize("mode", list(Mode))
+    def test_fresh_entries_of_one_tenant_cost_no_other_its_turn(self, store: Store, clock: Clock, mode: Mode) -> None:
+        """G8 among the claims that go for the backlog."""
+        declare(store, mode=mode)
+        for tenant in "ab":
+            put_run(store, 10, tenant_id=tenant)
+        clock.shift(HOUR)
+        served = []
+        for _ in range(4):
+            fresh = put(store, tenant_id="c")
+            assert ids(claim(store, max_rows=1, fresh_seconds=60)) == [fresh]
+            served += [entry.tenant_id for entry in claim(store, max_rows=1)]
+        assert sorted(served) == ["a", "a", "b", "b"]
+
     def test_full_batches_of_fresh_entries_hide_nothing_from_other_claims(self, store: Store, clock: Clock) -> None:
         declare(store)
         old = put_run(store, 4)

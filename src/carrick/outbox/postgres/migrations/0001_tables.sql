@@ -197,10 +197,13 @@ create table carrick.duty (
 comment on table carrick.duty is 'What one replica at a time does for all, and until when it is that one.';
 
 create table carrick.turn (
-  channel   text collate "C" primary key,
-  tenant_id text collate "C"
+  channel   text collate "C" not null,
+  fresh     boolean not null,
+  tenant_id text collate "C",
+  primary key (channel, fresh)
 );
-comment on table carrick.turn is 'The tenant served last, where a claim cannot serve all that wait.';
+comment on table carrick.turn is
+  'The tenant served last, where a claim cannot serve all that wait. Claims of fresh entries take turns among themselves.';
 
 create table carrick.backlog (
   channel text collate "C" not null,

@@ -71,7 +71,7 @@ begin
     values (v_name, 0, coalesce((select sum(w.size) from carrick.work w where w.channel = v_name), 0)
                      + coalesce((select sum(l.bytes) from carrick.lease l where l.channel = v_name), 0));
   end if;
-  insert into carrick.turn (channel) values (v_name) on conflict do nothing;
+  insert into carrick.turn (channel, fresh) values (v_name, false), (v_name, true) on conflict do nothing;
 end $$;
 
 create function carrick._rank(p_due timestamptz, p_priority int) returns timestamptz

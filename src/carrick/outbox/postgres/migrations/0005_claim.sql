@@ -38,6 +38,7 @@ declare
   v_held_tenants text[] := '{}';
   v_held_principals text[] := '{}';
   v_horizon timestamptz := p_now;
+  v_fresh boolean := p_floor > '-infinity';
   v_one boolean := c.one_tenant or c.mode = 'coalesce';
   v_apart text[];
   v_prioritised boolean;
@@ -54,9 +55,9 @@ begin
                                 where g.channel = c.name and g.scope like 'principal:%' and g.closed_until > p_now);
   end if;
   select array(select distinct w.tenant_id from carrick.work w
-                where p_floor = '-infinity' and w.channel = c.name and w.special and w.due <= p_now),
+                where not v_fresh and w.channel = c.name and w.special and w.due <= p_now),
          exists (select from carrick.work w where w.channel = c.name and w.priority <> 0),
-         (select t.tenant_id from carrick.turn t where t.channel = c.name)
+         (select t.tenant_id from carrick.turn t where t.channel = c.name and t.fresh = v_fresh)
     into v_apart, v_prioritised, v_start;
   if v_prioritised then
     v_horizon := p_now + interval '10000 minutes'; -- the lowest priority ranks that far behind its due time
@@ -102,7 +103,7 @@ begin
   if v_picked <> '{}' and cardinality(v_lanes) > v_chunk then -- somebody else waits: they are next
     update carrick.turn t set tenant_id = v_lanes[v_chunk]
      where t.tenant_id is distinct from v_lanes[v_chunk]
-       and t.ctid = (select x.ctid from carrick.turn x where x.channel = c.name for update skip locked);
+       and t.ctid = (select x.ctid from carrick.turn x where x.channel = c.name and x.fresh = v_fresh for update skip locked);
   end if;
   return v_picked;
 end $$;

@@ -173,10 +173,12 @@ create table carrick_duty (
   until integer not null
 ) strict, without rowid;
 
--- The tenant served last, where a claim could not serve all that wait.
+-- The tenant served last, where a claim could not serve all that wait. Claims of fresh entries take turns among themselves.
 create table carrick_turn (
-  channel   text primary key,
-  tenant_id text not null
+  channel   text not null,
+  fresh     integer not null,
+  tenant_id text not null,
+  primary key (channel, fresh)
 ) strict, without rowid;
 
 -- Live bytes of bounded channels; the triggers of 0002 keep a row exactly for those.

@@ -1,3 +1,3 @@
 -- Remembers the tenant served last, where a claim could not serve all that wait.
-insert into carrick_turn (channel, tenant_id) values (:channel, :tenant)
-on conflict (channel) do update set tenant_id = excluded.tenant_id
+insert into carrick_turn (channel, fresh, tenant_id) values (:channel, :fresh, :tenant)
+on conflict (channel, fresh) do update set tenant_id = excluded.tenant_id
