@@ -6,13 +6,16 @@ keeps them, where a copy of one algorithm would hold only for that one.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from carrick.entry import State
 from carrick.outbox.channel import Mode
 from carrick.testing.model import Model, ModelEntry
+
+FRESH_LOOK = 8
+"""How many entries of a tenant a claim of fresh ones looks at least."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,11 @@ class Asked:
     rows: int
     bytes: int
     tenant: str | None = None
+    fresh: float | None = None
+
+
+Lane = tuple[str, bool, str]
+"""A channel, whether fresh entries were asked for, and a tenant: those who take turns with each other."""
 
 
 @dataclass
@@ -30,20 +38,29 @@ class Judge:
     """Judges claims one after the other; remembers who waited, for fairness."""
 
     model: Model
-    waited: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
-    rivals: dict[tuple[str, str], set[str]] = field(default_factory=lambda: defaultdict(set))
+    waited: dict[Lane, int] = field(default_factory=lambda: defaultdict(int))
+    rivals: dict[Lane, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def check(self, asked: Asked, taken: Sequence[ModelEntry]) -> None:
         """Raise AssertionError with the rule that the claim broke. Call before the model takes the entries."""
+        if self.model.half_open(asked.channel):
+            asked = replace(asked, rows=1)
         may_go = self._may_go(asked)
         if not taken:
-            assert not may_go, f"nothing was claimed though {numbers(may_go)} could be"
+            assert not may_go or self._too_deep(asked), f"nothing was claimed though {numbers(may_go)} could be"
             return
         assert set(taken) <= set(may_go), f"{numbers(set(taken) - set(may_go))} may not go now"
         assert len(set(taken)) == len(taken), "an entry was claimed twice"
         self._check_units(asked, taken)
         self._check_batch(asked, taken, may_go)
         self._check_fairness(asked, taken, may_go)
+
+    def _too_deep(self, asked: Asked) -> bool:
+        """A claim of fresh entries in order looks at some of each tenant's only: more may wait behind the heads."""
+        if asked.fresh is None or self.model.channels[asked.channel].mode is not Mode.ORDERED:
+            return False
+        due = [entry for entry in self.model.of(asked.channel, State.PENDING) if entry.due <= self.model.now]
+        return max(Counter(entry.new.tenant_id for entry in due).values()) > FRESH_LOOK
 
     def _may_go(self, asked: Asked) -> list[ModelEntry]:
         """Every entry that some legal claim could take now."""
@@ -52,6 +69,8 @@ class Judge:
         return [entry for entry in mine if self._entry_may_go(asked, entry)]
 
     def _entry_may_go(self, asked: Asked, entry: ModelEntry) -> bool:
+        if entry.apart and asked.fresh is not None:
+            return False
         if entry.frozen is not None:
             return all(self._free(asked, member) and self._first(member) for member in self._frozen_batch(entry))
         mode = self.model.channels[asked.channel].mode
@@ -65,13 +84,17 @@ class Judge:
         return [other for other in self.model.of(entry.new.channel, State.PENDING) if other.frozen == entry.frozen]
 
     def _free(self, asked: Asked, entry: ModelEntry) -> bool:
-        """Due, behind no gate, of the tenant that was asked for, its group not held by another lease."""
+        """Due, fresh enough, behind no gate, of the tenant that was asked for, its group not held by another lease."""
         return (
             entry.due <= self.model.now
+            and self._fresh(asked, entry)
             and not self.model.gated(entry)
             and asked.tenant in (None, entry.new.tenant_id)
             and not self._held(entry)
         )
+
+    def _fresh(self, asked: Asked, entry: ModelEntry) -> bool:
+        return asked.fresh is None or entry.rank >= self.model.now - asked.fresh
 
     def _held(self, entry: ModelEntry) -> bool:
         """G4: a live lease holds entries of its group."""
@@ -108,7 +131,9 @@ class Judge:
         if any(other.troubled and not other.apart and other.due > now for other in members):
             return False
         if any(other.apart for other in group):
-            return any(other.due <= now for other in members if other.apart)
+            return asked.fresh is None and any(other.due <= now for other in members if other.apart)
+        if not any(self._fresh(asked, other) for other in [other for other in members if other.due <= now][:1]):
+            return False  # a group is as old as its first due entry
         waits = [other.max_wait_at for other in members if other.max_wait_at is not None]
         return (
             any(not other.delayed and other.due <= now for other in members)
@@ -190,13 +215,16 @@ class Judge:
     def _check_fairness(self, asked: Asked, taken: Sequence[ModelEntry], may_go: Sequence[ModelEntry]) -> None:
         """G8: with k tenants waiting, none waits for more than k claims."""
         served = {entry.new.tenant_id for entry in taken}
+        fresh = asked.fresh is not None
         if asked.tenant is not None:
-            self.waited.pop((asked.channel, asked.tenant), None)
-            self.rivals.pop((asked.channel, asked.tenant), None)
+            self.waited.pop((asked.channel, fresh, asked.tenant), None)
+            self.rivals.pop((asked.channel, fresh, asked.tenant), None)
             return
-        waiting = {entry.new.tenant_id for entry in may_go}
-        for tenant in {name for channel, name in self.waited if channel == asked.channel} | waiting:
-            lane = (asked.channel, tenant)
+        waiting = set() if self._too_deep(asked) else {entry.new.tenant_id for entry in may_go}
+        for tenant in {
+            name for channel, kind, name in self.waited if (channel, kind) == (asked.channel, fresh)
+        } | waiting:
+            lane = (asked.channel, fresh, tenant)
             if tenant in served or tenant not in waiting:
                 self.waited.pop(lane, None)
                 self.rivals.pop(lane, None)

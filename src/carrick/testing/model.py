@@ -13,6 +13,7 @@ from typing import Any
 
 from carrick.entry import NewEntry, Outcome, OutcomeKind, State
 from carrick.outbox.channel import Channel, Mode
+from carrick.outbox.store import RECEIPT_DAYS
 from carrick.outbox.transitions import CRASHES_UNTIL_DEAD, TRANSITIONS, after_attempt
 
 MOMENT = 1e-6
@@ -77,14 +78,33 @@ class ModelLease:
 
 
 @dataclass
+class ModelGate:
+    """One gate. `asked`: a person or the destination asked for its closing, else failures did."""
+
+    until: float
+    failures: int = 0
+    asked: bool = True
+
+
+@dataclass
+class ModelReceipt:
+    """A request that was done."""
+
+    body_hash: bytes
+    entries: list[int]
+    made_at: float
+
+
+@dataclass
 class Model:
-    """All channels, entries, leases and gates."""
+    """All channels, entries, leases, gates and receipts."""
 
     channels: dict[str, Channel]
     now: float = 0.0
     entries: list[ModelEntry] = field(default_factory=list)
     leases: dict[int, ModelLease] = field(default_factory=dict)
-    gates: dict[tuple[str, str], float] = field(default_factory=dict)
+    gates: dict[tuple[str, str], ModelGate] = field(default_factory=dict)
+    receipts: dict[str, ModelReceipt] = field(default_factory=dict)
     _frozen: count[int] = field(default_factory=count)
 
     def shift(self, seconds: float) -> None:
@@ -99,7 +119,16 @@ class Model:
         """The channel's entries in those states, in the order of puts."""
         return [entry for entry in self.entries if entry.new.channel == channel and entry.state in states]
 
-    def known_key(self, new: NewEntry) -> ModelEntry | None:
+    def given(self, new: NewEntry) -> ModelEntry | None:
+        """The entry that this one is again, None for a new one. Raises Reused for a key or an id with other content."""
+        known = self._known_key(new)
+        if known is None and new.id is not None and any(entry.new.id == new.id for entry in self.entries):
+            raise Reused
+        if known is not None and _content(known.new) != _content(new):
+            raise Reused
+        return known
+
+    def _known_key(self, new: NewEntry) -> ModelEntry | None:
         """The entry that has the key already. Prune forgets keys (remember_keys_days is not modelled)."""
         if new.key is None:
             return None
@@ -120,10 +149,32 @@ class Model:
         self.entries.append(entry)
         return entry
 
+    def put_once(self, key: str, body_hash: bytes, news: Sequence[NewEntry]) -> list[int]:
+        """The entries of a request that is done once. Raises Reused, and then nothing is put."""
+        receipt = self.receipts.get(key)
+        if receipt is not None:
+            if receipt.body_hash != body_hash:
+                raise Reused
+            return receipt.entries
+        before = len(self.entries)
+        try:
+            numbers = [(self.given(new) or self.put(new)).number for new in news]
+        except Reused:
+            del self.entries[before:]
+            raise
+        self.receipts[key] = ModelReceipt(body_hash, numbers, self.now)
+        return numbers
+
     def take(self, channel: str, token: int, taken: Sequence[ModelEntry], lease_seconds: float) -> None:
-        """What a claim took is held under its lease. A frozen batch is one unit, a coalesced group as well."""
+        """What a claim took is held under its lease. A frozen batch is one unit, a coalesced group as well.
+
+        Through a half-open gate it goes as a probe, and the gate is closed behind it.
+        """
         if not taken:
             return
+        if self.half_open(channel):
+            gate = self.gates[channel, "*"]
+            gate.until, gate.asked = self.now + lease_seconds, False
         units = len(taken)
         if taken[0].frozen is not None:
             units = 1
@@ -229,17 +280,37 @@ class Model:
         return len(lease.entries)
 
     def close_gate(self, channel: str, scope: str, seconds: float | None) -> None:
-        """Closed for a time, or until opened."""
-        self.gates[channel, scope] = float("inf") if seconds is None else self.now + seconds
+        """Closed for a time, or until opened; failures are not forgotten."""
+        until = float("inf") if seconds is None else self.now + seconds
+        known = self.gates.get((channel, scope))
+        self.gates[channel, scope] = ModelGate(until, 0 if known is None else known.failures)
 
     def open_gate(self, channel: str, scope: str) -> None:
         """Open again."""
         self.gates.pop((channel, scope), None)
 
+    def fail_gate(self, channel: str, scope: str, *, probe: bool) -> ModelGate | None:
+        """The gate whose failures this one counts for, None where it changes nothing. It is for the caller to close."""
+        gate = self.gates.setdefault((channel, scope), ModelGate(self.now))
+        if gate.until > self.now and (gate.asked or not probe):
+            return None
+        gate.failures, gate.asked = gate.failures + 1, False
+        return gate
+
+    def half_open(self, channel: str) -> bool:
+        """Failures closed the channel's gate, and its time is up: one entry, or group, may try."""
+        gate = self.gates.get((channel, "*"))
+        return gate is not None and gate.failures > 0 and gate.until <= self.now
+
+    def closed(self, channel: str, scope: str) -> bool:
+        """Whether that gate holds now."""
+        gate = self.gates.get((channel, scope))
+        return gate is not None and gate.until > self.now
+
     def gated(self, entry: ModelEntry) -> bool:
         """Whether a closed gate holds the entry."""
         scopes = ["*", f"tenant:{entry.new.tenant_id}", f"principal:{entry.new.principal}"]
-        return any(self.gates.get((entry.new.channel, scope), 0.0) > self.now for scope in scopes)
+        return any(self.closed(entry.new.channel, scope) for scope in scopes)
 
     def redrive(self, channel: str, *, reason: str | None, max_rows: int | None, step: float) -> int:
         """Dead entries, those that died first, start again; each `step` seconds after the one before."""
@@ -251,8 +322,17 @@ class Model:
             entry.attempts, entry.crashes, entry.reason = 0, 0, None
         return len(dead[:max_rows])
 
+    def discard(self, channel: str, numbers: Iterable[int]) -> int:
+        """Those of them that are dead in this channel are removed; how many."""
+        gone = [entry for entry in self.of(channel, State.DEAD) if entry.number in numbers]
+        for entry in gone:
+            self.entries[entry.number] = PRUNED
+        return len(gone)
+
     def prune(self, channel: str) -> list[int]:
-        """The numbers of ended entries that retention removes."""
+        """The numbers of ended entries that retention removes; old receipts go as well."""
+        oldest = self.now - RECEIPT_DAYS * SECONDS_PER_DAY
+        self.receipts = {key: receipt for key, receipt in self.receipts.items() if receipt.made_at >= oldest}
         options = self.channels[channel]
         keep = {State.DELIVERED: options.retention_days, State.DEAD: options.dead_retention_days}
         gone = [
@@ -263,6 +343,14 @@ class Model:
         for entry in gone:
             self.entries[entry.number] = PRUNED
         return [entry.number for entry in gone]
+
+
+class Reused(Exception):
+    """A key, or an id, came again with other content."""
+
+
+def _content(new: NewEntry) -> tuple[Any, ...]:
+    return (new.event_type, new.payload, new.group_key, new.principal)
 
 
 PRUNED = ModelEntry(-1, NewEntry(channel="", event_type="", payload=b"", tenant_id="\x00"), 0.0, State.DELIVERED)

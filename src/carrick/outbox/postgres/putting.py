@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from carrick.entry import NewEntry, Put, State
-from carrick.errors import BacklogFull, KeyReused, PayloadTooLarge, UnknownChannel
+from carrick.errors import BacklogFull, InvalidInput, KeyReused, PayloadTooLarge, UnknownChannel
 from carrick.outbox.postgres.bulk import copy_steps
 from carrick.outbox.postgres.failures import carrick_error
 from carrick.outbox.statement import Row, Statement, Steps, query
@@ -102,6 +102,8 @@ def _raise_problem(problem: str, entry: NewEntry) -> Steps[None]:
             raise UnknownChannel(entry.channel, _names(rows))
         case "payload_too_large":
             raise _too_large(entry)
+        case "id_reused":
+            raise InvalidInput("id", "is that of an entry with another key", "a UUID that is new, or none")
         case "key_reused":
             raise KeyReused(entry.channel, entry.tenant_id, entry.key or "")
         case "backlog_full":

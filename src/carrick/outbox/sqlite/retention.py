@@ -59,6 +59,7 @@ def prune(connection: sqlite3.Connection, name: str, max_rows: int) -> int:
         before = now - span(days * DAY_SECONDS)
         found = rows(connection, due, channel=name, before=before, max_rows=max_rows - len(seqs))
         seqs += [seq for (seq,) in found]
+    rows(connection, "prune_receipts", age=span(RECEIPT_DAYS * DAY_SECONDS))
     _remove(connection, channel, seqs, now)
     return len(seqs)
 
@@ -77,7 +78,6 @@ def _remove(connection: sqlite3.Connection, channel: Channel, seqs: list[int], n
     chosen = as_json(seqs)
     if channel.remember_keys_days > 0:
         _remember(connection, channel, chosen, now)
-    rows(connection, "prune_receipts", age=span(RECEIPT_DAYS * DAY_SECONDS))
     rows(connection, "prune_emptied")
     rows(connection, "prune", seqs=chosen)
     rows(connection, "prune_newest", seqs=chosen)

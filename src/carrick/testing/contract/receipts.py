@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from carrick.errors import CarrickError, KeyReused, RequestReused, UnknownChannel
+from carrick.errors import InvalidInput, KeyReused, RequestReused, UnknownChannel
 from carrick.outbox.producing import new_entry
 from carrick.outbox.store import RECEIPT_DAYS, Store
 from carrick.testing.clock import Clock
@@ -86,6 +86,9 @@ class GivenIdContract:
         declare(store)
         given = new_entry(channel="things", event_type="e", payload=1, id=uuid4(), key="one")
         store.put(given)
-        with pytest.raises(CarrickError):
-            store.put(new_entry(channel="things", event_type="e", payload=1, id=given.id, key="two"))
+        other = new_entry(channel="things", event_type="e", payload=1, id=given.id, key="two")
+        for again in (lambda: store.put(other), lambda: store.put_many([sample(), other])):
+            with pytest.raises(InvalidInput) as caught:
+                again()
+            assert caught.value.field == "id"
         assert len(claim(store)) == 1

@@ -224,7 +224,7 @@ begin
       return;
     end if;
     if p_id is not null and exists (select from carrick.record r where r.id = p_id) then
-      problem := 'key_reused'; -- the id is that of an entry with another key
+      problem := 'id_reused';
       return;
     end if;
   end if;
@@ -356,6 +356,8 @@ begin
       perform carrick._fail('CK004', format('payload: larger than max_payload_bytes of channel %L', p_channel));
     when 'key_reused' then
       perform carrick._fail('CK002', format('key %L in channel %L was already put with other content', p_key, p_channel));
+    when 'id_reused' then
+      perform carrick._fail('CK004', 'id: is that of an entry with another key', 'accepted: a UUID that is new, or none');
     when 'backlog_full' then
       perform carrick._fail('CK003', format('channel %L is full: its waiting entries reach max_backlog_bytes', p_channel));
   end case;
