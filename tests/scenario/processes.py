@@ -90,12 +90,12 @@ class Process:
 
 
 class ForwarderProcess(Process):
-    """`carrick forward` on ports of its own."""
+    """`carrick forward` on ports of its own; SHIFTED_SECONDS is how wrong its clock is."""
 
     def __init__(self, folder: Path, database_url: str, cloud_url: str, **environment: str) -> None:
         self.port = free_port()
         super().__init__(
-            ["-m", "carrick", "forward"],
+            ["-m", "tests.scenario.shifted" if "SHIFTED_SECONDS" in environment else "carrick", "forward"],
             folder,
             {
                 "DATABASE_URL": database_url,
