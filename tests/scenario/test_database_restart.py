@@ -29,8 +29,8 @@ from tests.contract.scripted_sink import ScriptedSink, delivered
 from tests.postgres_server import SETTINGS
 from tests.scenario.processes import until
 
-RESTARTS = 3
-ENTRIES = 3_000
+IN_FLIGHT = 4
+BATCH_ROWS = 20
 
 
 class Server:
@@ -65,23 +65,24 @@ def server() -> Iterator[Server]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.mark.timeout(300)
-def test_nothing_is_lost_when_the_database_is_stopped_under_load(server: Server) -> None:
+def stopped(server: Server, entries: int, restarts: int) -> None:
+    """Put and relay entries while the server is stopped so many times, spread over the first four fifths of them."""
     migrate(server.url)
     put: list[UUID] = []
 
     async def story() -> list[UUID]:
         with closing(PostgresStore(server.url)) as store:
-            channel = Channel(name="things", batch_rows=20, lease_seconds=5, backoff_cap_seconds=1)
+            channel = Channel(name="things", batch_rows=BATCH_ROWS, lease_seconds=5, backoff_cap_seconds=1)
             store.declare(channel)
             sink = ScriptedSink(_slowly)
             bells = Bells(store)
-            settings = RelaySettings(owner="relay-1", in_flight=4, poll_seconds=1)
+            settings = RelaySettings(owner="relay-1", in_flight=IN_FLIGHT, poll_seconds=1)
             relay = Relay(store, sink, channel, settings, bell=bells.of("things"))
             working = [asyncio.create_task(relay.run()), asyncio.create_task(bells.listen())]
-            producing = asyncio.create_task(asyncio.to_thread(_produce, store, put))
-            for part in range(1, RESTARTS + 1):
-                await sink.until(lambda part=part: len(set(sink.seen)) >= part * ENTRIES // 5)  # type: ignore[misc]
+            producing = asyncio.create_task(asyncio.to_thread(_produce, store, put, entries))
+            for part in range(1, restarts + 1):
+                enough = part * entries * 4 // (5 * restarts)
+                await sink.until(lambda enough=enough: len(set(sink.seen)) >= enough)  # type: ignore[misc]
                 await asyncio.to_thread(server.restart)
             await producing
             await _until_delivered(store)
@@ -93,12 +94,24 @@ def test_nothing_is_lost_when_the_database_is_stopped_under_load(server: Server)
 
     seen = asyncio.run(story())
     assert set(seen) == set(put)
-    assert len(put) == ENTRIES
+    assert len(put) == entries
     with closing(PostgresStore(server.url)) as store:
         (stats,) = [stats for stats in store.stats() if stats.channel == "things"]
         assert (stats.pending_count, stats.claimed_count, stats.dead_count) == (0, 0, 0)
     again = sum(count - 1 for count in Counter(seen).values())
-    assert again <= RESTARTS * 4 * 20  # what was on its way when the database went
+    print(f"{entries} entries, PostgreSQL stopped {restarts} times, {again} deliveries again")
+    assert again <= restarts * IN_FLIGHT * BATCH_ROWS  # what was on its way when the database went
+
+
+@pytest.mark.timeout(300)
+def test_nothing_is_lost_when_the_database_is_stopped_under_load(server: Server) -> None:
+    stopped(server, entries=3_000, restarts=3)
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(3600)
+def test_nothing_is_lost_when_the_database_is_stopped_fifty_times(server: Server) -> None:
+    stopped(server, entries=50_000, restarts=50)
 
 
 async def _slowly(entries: Sequence[Entry]) -> Report:
@@ -106,9 +119,9 @@ async def _slowly(entries: Sequence[Entry]) -> Report:
     return delivered(entries)
 
 
-def _produce(store: PostgresStore, put: list[UUID]) -> None:
+def _produce(store: PostgresStore, put: list[UUID], entries: int) -> None:
     """Puts with keys, so that one whose answer was lost is simply repeated."""
-    for number in range(ENTRIES):
+    for number in range(entries):
         while True:
             try:
                 put.append(store.put(sample(key=f"k{number}", payload=str(number).encode())).id)
