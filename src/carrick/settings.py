@@ -64,6 +64,18 @@ class CloudSettings(msgspec.Struct, frozen=True, kw_only=True):
     """0: as fast as it goes."""
 
 
+class KafkaSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The Kafka cluster of a drain, and how to get in. A password is there when the protocol is one of SASL's."""
+
+    bootstrap_servers: str = ""
+    client_id: str = "outbox-drain"
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    sasl_mechanism: Literal["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"] = "SCRAM-SHA-512"
+    sasl_username: str = ""
+    sasl_password: str = ""
+    ca_file: str = ""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is set from outside. `outbox_…` are the defaults of channels that do not say otherwise."""
 
@@ -90,8 +102,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sync_grace_seconds: float = 20.0
     internal_admin_enabled: bool = False
     admin_token: str = ""
-    kafka_bootstrap_servers: str = ""
-    kafka_client_id: str = "outbox-drain"
+    kafka: KafkaSettings = KafkaSettings()
     contacts_channel: str = "events"
     contacts_default_region: str = ""
 
@@ -140,8 +151,7 @@ def read_settings(environ: Mapping[str, str] | None = None, env_file: Path | Non
         sync_grace_seconds=_number(values, "SYNC_GRACE_SECONDS", 20.0, 0, 3_600),
         internal_admin_enabled=_yes(values, "INTERNAL_ADMIN_ENABLED"),
         admin_token=Secret(values.get("ADMIN_TOKEN", "")),
-        kafka_bootstrap_servers=values.get("KAFKA_BOOTSTRAP_SERVERS", ""),
-        kafka_client_id=values.get("KAFKA_CLIENT_ID") or "outbox-drain",
+        kafka=_kafka(values),
         contacts_channel=values.get("CONTACTS_CHANNEL") or "events",
         contacts_default_region=_region(values, "CONTACTS_DEFAULT_REGION"),
     )
@@ -168,6 +178,30 @@ def _cloud(values: Mapping[str, str]) -> CloudSettings:
     if cloud.client_key and not cloud.client_cert:
         raise refused("CLOUD_CLIENT_CERT", "", "the certificate that belongs to CLOUD_CLIENT_KEY")
     return cloud
+
+
+def _kafka(values: Mapping[str, str]) -> KafkaSettings:
+    kafka = KafkaSettings(
+        bootstrap_servers=values.get("KAFKA_BOOTSTRAP_SERVERS", ""),
+        client_id=values.get("KAFKA_CLIENT_ID") or "outbox-drain",
+        security_protocol=_choice(
+            values, "KAFKA_SECURITY_PROTOCOL", ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+        ),
+        sasl_mechanism=_choice(values, "KAFKA_SASL_MECHANISM", ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")),
+        sasl_username=values.get("KAFKA_SASL_USERNAME", ""),
+        sasl_password=Secret(values.get("KAFKA_SASL_PASSWORD", "")),
+        ca_file=_file(values, "KAFKA_CA_FILE"),
+    )
+    protocol = kafka.security_protocol
+    for variable in ("KAFKA_SASL_MECHANISM", "KAFKA_SASL_USERNAME", "KAFKA_SASL_PASSWORD"):
+        if values.get(variable) and not protocol.startswith("SASL_"):
+            raise refused("KAFKA_SECURITY_PROTOCOL", protocol, f"SASL_SSL or SASL_PLAINTEXT, because {variable} is set")
+    for variable in ("KAFKA_SASL_USERNAME", "KAFKA_SASL_PASSWORD"):
+        if protocol.startswith("SASL_") and not values.get(variable):
+            raise refused(variable, "", f"what the broker knows us by, because KAFKA_SECURITY_PROTOCOL is {protocol}")
+    if kafka.ca_file and not protocol.endswith("SSL"):
+        raise refused("KAFKA_SECURITY_PROTOCOL", protocol, "SSL or SASL_SSL, because KAFKA_CA_FILE is set")
+    return kafka
 
 
 def parse_database_url(url: str) -> DatabaseUrl:

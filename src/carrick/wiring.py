@@ -14,7 +14,7 @@ from carrick.outbox import opening
 from carrick.outbox.migration import Part
 from carrick.outbox.outbox import Outbox
 from carrick.outbox.store import Store
-from carrick.settings import DatabaseUrl, Settings, read_settings
+from carrick.settings import DatabaseUrl, KafkaSettings, Settings, read_settings
 
 if TYPE_CHECKING:  # what a command does not need is not loaded
     from carrick.contacts.contacts import Contacts
@@ -160,20 +160,34 @@ def drainer(
         return Drainer(database_url, channels, lambda _: HttpSink(cloud, edge_id=settings.edge_id), None)
     from carrick.sinks.kafka import KafkaSink
 
-    if not settings.kafka_bootstrap_servers:
+    kafka = settings.kafka
+    if not kafka.bootstrap_servers:
         raise SettingsError("KAFKA_BOOTSTRAP_SERVERS is not set; accepted: host:port, several with commas")
     return Drainer(
         database_url,
         channels,
         lambda _: KafkaSink(
-            settings.kafka_bootstrap_servers,
-            client_id=settings.kafka_client_id,
+            kafka.bootstrap_servers,
+            client_id=kafka.client_id,
             topic=topic,
             cloud_events=cloud_events,
             source=source,
+            config=kafka_config(kafka),
         ),
         None,
     )
+
+
+def kafka_config(kafka: KafkaSettings) -> dict[str, str]:
+    """How to get into the cluster, by librdkafka's names."""
+    config: dict[str, str] = {"security.protocol": kafka.security_protocol}
+    if kafka.security_protocol.startswith("SASL_"):
+        config["sasl.mechanism"] = kafka.sasl_mechanism
+        config["sasl.username"] = kafka.sasl_username
+        config["sasl.password"] = kafka.sasl_password
+    if kafka.ca_file:
+        config["ssl.ca.location"] = kafka.ca_file
+    return config
 
 
 def _application(app: str, channels: Sequence[str]) -> Drainer:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from carrick import Channel, cli, errors
-from carrick.settings import CloudSettings, Settings
+from carrick.settings import CloudSettings, KafkaSettings, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECK = ROOT / "docs" / "check.py"
@@ -95,10 +95,12 @@ NAMES = {"sync_interval_seconds": "SYNC_INTERVAL_MS", "url": "CLOUD_INGESTION_UR
 
 def variables() -> list[tuple[str, object]]:
     """Every variable with its default, as the code knows them."""
-    plain = [field for field in msgspec.structs.fields(Settings) if field.name != "cloud"]
+    nested: dict[str, type[msgspec.Struct]] = {"cloud": CloudSettings, "kafka": KafkaSettings}
+    plain = [field for field in msgspec.structs.fields(Settings) if field.name not in nested]
     named = [(NAMES.get(field.name, field.name.upper()), field.default) for field in plain]
-    cloud = msgspec.structs.fields(CloudSettings)
-    named += [(NAMES.get(field.name, f"CLOUD_{field.name.upper()}"), field.default) for field in cloud]
+    for prefix, settings in nested.items():
+        fields = msgspec.structs.fields(settings)
+        named += [(NAMES.get(field.name, f"{prefix}_{field.name}".upper()), field.default) for field in fields]
     known = {"SYNC_INTERVAL_MS": 60_000, "OUTBOX_MAX_BACKLOG_BYTES": 0}
     return [(variable, known.get(variable, default)) for variable, default in named]
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -290,3 +291,31 @@ def test_the_region_of_phone_numbers_is_two_letters() -> None:
     assert read_settings({"CONTACTS_DEFAULT_REGION": " gb "}, NOWHERE).contacts_default_region == "GB"
     with pytest.raises(SettingsError, match="CONTACTS_DEFAULT_REGION='ENGLAND' is not acceptable"):
         read_settings({"CONTACTS_DEFAULT_REGION": "England"}, NOWHERE)
+
+
+SASL = {"KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "KAFKA_SASL_USERNAME": "outbox", "KAFKA_SASL_PASSWORD": "hush"}
+
+
+def test_a_way_into_kafka_is_read() -> None:
+    kafka = read(**SASL, KAFKA_SASL_MECHANISM="PLAIN").kafka
+    assert (kafka.security_protocol, kafka.sasl_mechanism) == ("SASL_SSL", "PLAIN")
+    assert (kafka.sasl_username, kafka.sasl_password) == ("outbox", "hush")
+    assert "hush" not in repr(kafka)
+
+
+@pytest.mark.parametrize(
+    ("changed", "variable"),
+    [
+        ({"KAFKA_SECURITY_PROTOCOL": "TLS"}, "KAFKA_SECURITY_PROTOCOL='TLS'"),
+        ({"KAFKA_SASL_MECHANISM": "GSSAPI"}, "KAFKA_SASL_MECHANISM='GSSAPI'"),
+        ({"KAFKA_SASL_USERNAME": ""}, "KAFKA_SASL_USERNAME=''"),
+        ({"KAFKA_SASL_PASSWORD": ""}, "KAFKA_SASL_PASSWORD=''"),
+        ({"KAFKA_SECURITY_PROTOCOL": "SSL"}, "KAFKA_SECURITY_PROTOCOL='SSL'"),
+        ({"KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT", "KAFKA_CA_FILE": __file__}, "because KAFKA_CA_FILE is set"),
+        ({"KAFKA_CA_FILE": "/no/such/file"}, "KAFKA_CA_FILE='/no/such/file'"),
+    ],
+)
+def test_what_does_not_fit_together_for_kafka_is_refused(changed: dict[str, str], variable: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(variable)) as caught:
+        read(**{**SASL, **changed})
+    assert "hush" not in str(caught.value)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import asyncio
 import sys
 
 import pytest
 
 from carrick import wiring
 from carrick.errors import CarrickError, MissingExtra
+from carrick.settings import KafkaSettings, Settings
 
 POSTGRES = "postgresql://localhost/nowhere"
 
@@ -44,3 +46,32 @@ def test_the_sql_of_both_databases_is_there_without_connecting() -> None:
 def test_compat_adds_the_views_of_other_outboxes_to_the_sql() -> None:
     assert "public.sync_outbox" in wiring.migration_script(POSTGRES, compat=True)
     assert "public.sync_outbox" not in wiring.migration_script(POSTGRES)
+
+
+def test_a_drain_to_kafka_goes_in_as_the_settings_say() -> None:
+    assert wiring.kafka_config(KafkaSettings()) == {"security.protocol": "PLAINTEXT"}
+    safe = KafkaSettings(
+        security_protocol="SASL_SSL", sasl_username="outbox", sasl_password="hush", ca_file="/etc/kafka/ca.pem"
+    )
+    assert wiring.kafka_config(safe) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "outbox",
+        "sasl.password": "hush",
+        "ssl.ca.location": "/etc/kafka/ca.pem",
+    }
+
+
+def test_the_client_of_kafka_takes_these_settings() -> None:
+    safe = KafkaSettings(
+        bootstrap_servers="127.0.0.1:1", security_protocol="SASL_SSL", sasl_username="outbox", sasl_password="hush"
+    )
+    settings = Settings(instance_id="i", kafka=safe)
+    drainer = wiring.drainer(
+        settings, "sqlite:///x.db", channels=["c"], to="kafka", app=None, topic="t", cloud_events=False, url=None
+    )
+
+    async def made() -> None:
+        await drainer.sink("c").close()
+
+    asyncio.run(made())
