@@ -160,3 +160,49 @@ def test_a_part_of_a_frozen_batch_is_refused() -> None:
     refused(judge, entries[:1], "frozen batch")
     refused(judge, entries[::-1], "frozen batch")
     judge.check(Asked("c", 1, PLENTY), entries)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_an_old_entry_in_a_claim_of_fresh_ones_is_refused(mode: Mode) -> None:
+    model, judge = judged(mode)
+    old = put(model, group_key="g")
+    model.shift(100)
+    behind, other = put(model, group_key="g"), put(model, group_key="h")
+    fresh = Asked("c", 5, PLENTY, fresh=50)
+    with pytest.raises(AssertionError, match="may not go now"):
+        judge.check(fresh, [old, behind, other])
+    judge.check(fresh, [behind, other] if mode is Mode.STREAM else [other])
+
+
+def test_entries_that_come_back_apart_are_not_fresh() -> None:
+    model, judge = judged(Mode.STREAM)
+    suspect = put(model)
+    crashed(model, suspect)
+    with pytest.raises(AssertionError, match="may not go now"):
+        judge.check(Asked("c", 5, PLENTY, fresh=1000), [suspect])
+    judge.check(Asked("c", 5, PLENTY, fresh=1000), [])
+
+
+def test_claims_of_fresh_entries_cost_no_other_claim_its_turn() -> None:
+    model, judge = judged(Mode.STREAM)
+    put(model, tenant_id="quiet")
+    for _ in range(3):
+        model.shift(100)
+        judge.check(Asked("c", 1, PLENTY, fresh=50), [put(model, tenant_id="busy")])
+        model.take("c", len(model.entries), [model.entries[-1]], 1000)
+    first, second = put(model, tenant_id="busy"), put(model, tenant_id="busy")
+    judge.check(Asked("c", 1, PLENTY), [first])
+    model.take("c", 100, [first], 1000)
+    refused(judge, [second], "passed over too often", rows=1)
+
+
+def test_more_than_one_through_a_half_open_gate_is_refused() -> None:
+    model, judge = judged(Mode.STREAM)
+    entries = [put(model), put(model)]
+    gate = model.fail_gate("c", "*", probe=False)
+    assert gate is not None
+    gate.until = model.now
+    refused(judge, entries, "more rows")
+    judge.check(Asked("c", 5, PLENTY), entries[:1])
+    model.take("c", 1, entries[:1], 10)
+    refused(judge, entries[1:], "may not go now")
