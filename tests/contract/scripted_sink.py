@@ -17,6 +17,16 @@ def delivered(entries: Sequence[Entry]) -> Report:
     return Results(outcomes={entry.id: Outcome.delivered() for entry in entries})
 
 
+def delivered_after(go_on: asyncio.Event) -> Answer:
+    """All of them arrive once the test says so."""
+
+    async def slow(entries: Sequence[Entry]) -> Report:
+        await go_on.wait()
+        return delivered(entries)
+
+    return slow
+
+
 def down(_: Sequence[Entry]) -> Report:
     """Nobody is there."""
     return Unavailable(code="connect_refused", message="nobody is there", connection=True)

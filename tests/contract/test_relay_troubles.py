@@ -16,7 +16,7 @@ from carrick.sinks.sink import Refused, Report
 from carrick.testing import Clock
 from carrick.testing.samples import claim, declare, ids, put_run, states
 from tests.contract.relaying import SETTINGS, all_in, run, running, until
-from tests.contract.scripted_sink import ScriptedSink, delivered
+from tests.contract.scripted_sink import ScriptedSink, delivered, delivered_after
 
 
 def test_a_lease_that_moved_on_leaves_the_entries_to_whoever_has_them(
@@ -27,12 +27,7 @@ def test_a_lease_that_moved_on_leaves_the_entries_to_whoever_has_them(
 
     async def story() -> None:
         go_on = asyncio.Event()
-
-        async def slow(entries: Sequence[Entry]) -> Report:
-            await go_on.wait()
-            return delivered(entries)
-
-        sink = ScriptedSink(slow)
+        sink = ScriptedSink(delivered_after(go_on))
         relay = Relay(store, sink, channel, SETTINGS)
         work = asyncio.create_task(relay.once())
         await sink.until(lambda: len(sink.calls) == 1)
@@ -109,12 +104,7 @@ def test_a_stop_lets_what_is_under_way_end_and_claims_nothing_more(store: Store)
 
     async def story() -> None:
         go_on = asyncio.Event()
-
-        async def slow(entries: Sequence[Entry]) -> Report:
-            await go_on.wait()
-            return delivered(entries)
-
-        sink = ScriptedSink(slow)
+        sink = ScriptedSink(delivered_after(go_on))
         relay = Relay(store, sink, channel, SETTINGS)
         work = asyncio.create_task(relay.run())
         await sink.until(lambda: len(sink.calls) == 2)
