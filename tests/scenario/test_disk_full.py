@@ -21,10 +21,10 @@ TRIES = 1000
 
 @contextmanager
 def no_room(pid: int, path: Path) -> Iterator[None]:
-    """No file of that process can grow beyond what the database's are now: what a full disk is to the process."""
+    """The write-ahead log, where all that is new goes first, cannot grow: to the process that is a full disk."""
     before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-    largest = max(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (largest, before[1]))
+    size = path.with_name(f"{path.name}-wal").stat().st_size
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, before[1]))
     try:
         yield
     finally:
