@@ -184,9 +184,9 @@ BASE = settings(deadline=None, suppress_health_check=list(HealthCheck), print_bl
 
 @pytest.mark.timeout(300)
 def test_both_stores_do_what_the_model_says() -> None:
-    """The same 4,000 steps in every run: new ones are for the long version to find."""
+    """The same 3,200 steps in every run: new ones are for the long version to find."""
     run_state_machine_as_test(
-        Outboxes, settings=settings(BASE, max_examples=50, stateful_step_count=80, derandomize=True, database=None)
+        Outboxes, settings=settings(BASE, max_examples=40, stateful_step_count=80, derandomize=True, database=None)
     )
 
 
