@@ -68,7 +68,15 @@ def test_the_client_of_kafka_takes_these_settings() -> None:
     )
     settings = Settings(instance_id="i", kafka=safe)
     drainer = wiring.drainer(
-        settings, "sqlite:///x.db", channels=["c"], to="kafka", app=None, topic="t", cloud_events=False, url=None
+        settings,
+        "sqlite:///x.db",
+        channels=["c"],
+        to="kafka",
+        app=None,
+        topic="t",
+        cloud_events=False,
+        source=None,
+        url=None,
     )
 
     async def made() -> None:

@@ -45,6 +45,7 @@ declare
   v_lanes text[];
   v_start text;
   v_chunk int;
+  v_open text[];
   v_cut boolean;
   v_picked bigint[] := '{}';
 begin
@@ -86,12 +87,12 @@ begin
       continue when v_picked = '{}';
     else
       v_chunk := carrick._chunk(v_lanes, v_apart, case when v_one then 1 else p_rows end);
-      v_served := v_lanes[1:v_chunk];
+      v_open := v_lanes[1:v_chunk];
       if v_held_tenants <> '{}' then
-        v_served := array(select l from unnest(v_served) l where l <> all (v_held_tenants));
+        v_open := array(select l from unnest(v_open) l where l <> all (v_held_tenants));
       end if;
       select x.* into v_picked, v_cut from carrick._pick_lanes(
-        c, v_served, p_known, p_mark_ranks, p_mark_seqs, p_now, p_floor, v_horizon, v_held_principals, p_rows, p_bytes) x;
+        c, v_open, p_known, p_mark_ranks, p_mark_seqs, p_now, p_floor, v_horizon, v_held_principals, p_rows, p_bytes) x;
       if v_cut and v_chunk > 1 and v_picked <> '{}' then
         -- the limit in bytes left some out: the first entry of each comes before the second of any, so those left out are the last in turn
         v_chunk := (select max(array_position(v_lanes, w.tenant_id::text)) from carrick.work w where w.seq = any(v_picked));
