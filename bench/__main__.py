@@ -7,10 +7,10 @@ import sys
 
 from rich.console import Console
 
-from bench import forwarder, kafka, postgres, relay, sqlite
+from bench import forwarder, ingest, kafka, postgres, relay, sqlite
 from bench.measure import show
 
-CASES = {**postgres.CASES, **sqlite.CASES, **relay.CASES, **forwarder.CASES, **kafka.CASES}
+CASES = {**postgres.CASES, **sqlite.CASES, **relay.CASES, **forwarder.CASES, **ingest.CASES, **kafka.CASES}
 
 
 def main() -> int:

@@ -27,6 +27,11 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 YES_AND_NO = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 Choice = TypeVar("Choice", bound=str)
+AuthMode = Literal["none", "api_key", "hmac"]
+Service = Literal["forward", "ingest"]
+
+PORTS: dict[Service, tuple[int, int]] = {"forward": (8080, 9090), "ingest": (8081, 9091)}
+"""PORT and METRICS_PORT where they are not set: a forwarder and an ingest may run on one machine."""
 
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
@@ -48,10 +53,14 @@ class DatabaseUrl(msgspec.Struct, frozen=True):
 
 
 class CloudSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The cloud endpoint of the forwarder. A client certificate goes with every way of authentication."""
+    """The cloud endpoint, as the forwarder reaches it and as the ingest guards it.
+
+    `api_key` and `hmac_secret` may be lists with commas (`listed`): the first is sent, all of them are accepted.
+    A client certificate goes with every way of authentication.
+    """
 
     url: str = ""
-    auth_mode: Literal["none", "api_key", "hmac"] = "none"
+    auth_mode: AuthMode = "none"
     api_key: str = ""
     hmac_secret: str = ""
     client_cert: str = ""
@@ -76,6 +85,15 @@ class KafkaSettings(msgspec.Struct, frozen=True, kw_only=True):
     ca_file: str = ""
 
 
+class IngestSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The receiving side. `relay_channel`: where stored events are put for others to deliver; empty for nowhere."""
+
+    relay_channel: str = "events"
+    retention_days: float = 90.0
+    max_in_flight: int = 256
+    body_seconds: float = 60.0
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is set from outside. `outbox_…` are the defaults of channels that do not say otherwise."""
 
@@ -95,6 +113,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 8080
     metrics_port: int = 9090
     cloud: CloudSettings = CloudSettings()
+    ingest: IngestSettings = IngestSettings()
     edge_id: str = ""
     sync_forwarder_mode: Literal["send", "noop"] = "send"
     sync_interval_seconds: float = 60.0
@@ -121,13 +140,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def read_settings(environ: Mapping[str, str] | None = None, env_file: Path | None = None) -> Settings:
-    """Read the environment and `.env` in the working directory, or what is given instead. Raises SettingsError."""
+def read_settings(
+    environ: Mapping[str, str] | None = None, env_file: Path | None = None, *, service: Service = "forward"
+) -> Settings:
+    """Read the environment and `.env` in the working directory, or what is given instead. Raises SettingsError.
+
+    Services differ in nothing but the ports they take when none is set.
+    """
     file = Path(".env") if env_file is None else env_file
     values = {**read_env_file(file), **(os.environ if environ is None else environ)}
     database_url = values.get("DATABASE_URL") or DEFAULT_DATABASE_URL
     parse_database_url(database_url)
     instance_id = _instance_id(values)
+    port, metrics_port = PORTS[service]
     return Settings(
         database_url=database_url,
         instance_id=instance_id,
@@ -141,9 +166,10 @@ def read_settings(environ: Mapping[str, str] | None = None, env_file: Path | Non
         outbox_max_backlog_bytes=_whole(values, "OUTBOX_MAX_BACKLOG_BYTES", 0, 0, 2**62) or None,
         outbox_on_full=_choice(values, "OUTBOX_ON_FULL", ("reject", "evict")),
         host=values.get("HOST") or "127.0.0.1",
-        port=_whole(values, "PORT", 8080, 0, 65_535),
-        metrics_port=_whole(values, "METRICS_PORT", 9090, 0, 65_535),
+        port=_whole(values, "PORT", port, 0, 65_535),
+        metrics_port=_whole(values, "METRICS_PORT", metrics_port, 0, 65_535),
         cloud=_cloud(values),
+        ingest=_ingest(values),
         edge_id=values.get("EDGE_ID") or instance_id,
         sync_forwarder_mode=_choice(values, "SYNC_FORWARDER_MODE", ("send", "noop")),
         sync_interval_seconds=_whole(values, "SYNC_INTERVAL_MS", 60_000, 10, 86_400_000) / 1000,
@@ -171,9 +197,9 @@ def _cloud(values: Mapping[str, str]) -> CloudSettings:
         timeout_seconds=_number(values, "CLOUD_TIMEOUT_SECONDS", 30.0, 0.1, 3_600),
         bytes_per_second=_whole(values, "CLOUD_BYTES_PER_SECOND", 0, 0, 10**12),
     )
-    if cloud.auth_mode == "api_key" and not cloud.api_key:
+    if cloud.auth_mode == "api_key" and not listed(cloud.api_key):
         raise refused("CLOUD_API_KEY", "", "the key, because CLOUD_AUTH_MODE is api_key")
-    if cloud.auth_mode == "hmac" and not cloud.hmac_secret:
+    if cloud.auth_mode == "hmac" and not listed(cloud.hmac_secret):
         raise refused("CLOUD_HMAC_SECRET", "", "the secret, because CLOUD_AUTH_MODE is hmac")
     if cloud.client_key and not cloud.client_cert:
         raise refused("CLOUD_CLIENT_CERT", "", "the certificate that belongs to CLOUD_CLIENT_KEY")
@@ -202,6 +228,20 @@ def _kafka(values: Mapping[str, str]) -> KafkaSettings:
     if kafka.ca_file and not protocol.endswith("SSL"):
         raise refused("KAFKA_SECURITY_PROTOCOL", protocol, "SSL or SASL_SSL, because KAFKA_CA_FILE is set")
     return kafka
+
+
+def _ingest(values: Mapping[str, str]) -> IngestSettings:
+    return IngestSettings(
+        relay_channel=values.get("INGEST_RELAY_CHANNEL", "events").strip(),  # set to nothing: nothing is relayed
+        retention_days=_number(values, "INGEST_RETENTION_DAYS", 90.0, 1, 36_500),
+        max_in_flight=_whole(values, "INGEST_MAX_IN_FLIGHT", 256, 1, 100_000),
+        body_seconds=_number(values, "INGEST_BODY_SECONDS", 60.0, 0.1, 3_600),
+    )
+
+
+def listed(value: str) -> tuple[str, ...]:
+    """The items of a list with commas, without those that are empty."""
+    return tuple(item for item in map(str.strip, value.split(",")) if item)
 
 
 def parse_database_url(url: str) -> DatabaseUrl:

@@ -11,6 +11,7 @@ import msgspec
 
 from carrick.errors import InvalidInput, SettingsError, UnknownChannel
 from carrick.outbox import opening
+from carrick.outbox.channel import Channel
 from carrick.outbox.migration import Part
 from carrick.outbox.outbox import Outbox
 from carrick.outbox.store import Store
@@ -20,6 +21,8 @@ if TYPE_CHECKING:  # what a command does not need is not loaded
     from carrick.contacts.contacts import Contacts
     from carrick.forward.demo import EdgeDemo
     from carrick.forward.service import Forwarder
+    from carrick.ingest.service import Ingest
+    from carrick.ingest.store import Inbox
     from carrick.ops.metrics import Metrics
     from carrick.relay.crew import Leg
     from carrick.relay.relay import RelaySettings
@@ -88,6 +91,45 @@ def forwarder(settings: Settings) -> Forwarder:
     channel = outbox.channel(CHANNEL, mode="ordered", one_tenant=True)
     sink = HttpSink(settings.cloud, edge_id=settings.edge_id)
     return Forwarder(outbox.store, sink, channel, settings, handshake_of(sink))
+
+
+def ingest(settings: Settings) -> Ingest:
+    """The receiving side. A SQLite file is created or upgraded; a PostgreSQL database must have been migrated."""
+    from carrick.ingest.body import MAX_BODY_BYTES
+    from carrick.ingest.service import Ingest
+
+    prepare(settings.database_url)
+    outbox = open_outbox(settings.database_url, settings)
+    outbox.store.check_schema()
+    largest = MAX_BODY_BYTES
+    if name := settings.ingest.relay_channel:
+        largest = min(largest, _relay_channel(outbox, name).max_payload_bytes)
+    inbox = open_inbox(settings.database_url, relay_channel=name)
+    inbox.check_schema()
+    return Ingest(inbox, outbox.store, settings, max_payload_bytes=largest)
+
+
+def open_inbox(database_url: str, *, relay_channel: str = "") -> Inbox:
+    """The inbox of that database; close it when done. Raises InvalidInput, MissingExtra or a StoreError."""
+    database = opening.named_database(database_url)
+    if database.backend == "sqlite":
+        from carrick.ingest.sqlite.store import SqliteInbox
+
+        return SqliteInbox(database.target, relay_channel=relay_channel)
+    with opening.psycopg_needed():
+        from carrick.ingest.postgres.store import PostgresInbox
+    return PostgresInbox(database.target, relay_channel=relay_channel)
+
+
+def _relay_channel(outbox: Outbox, name: str) -> Channel:
+    """The channel that stored events are put into: as somebody has declared it, else in order per device."""
+    known = outbox.store.channels().get(name)
+    if known is not None:
+        return known
+    try:
+        return outbox.channel(name, mode="ordered")
+    except InvalidInput as error:
+        raise SettingsError(f"INGEST_RELAY_CHANNEL: {error}; or nothing, to relay nothing") from None
 
 
 def edge_demo(database_url: str, port: int = 8080) -> EdgeDemo:
@@ -245,18 +287,20 @@ def migration_script(database_url: str, *, compat: bool = False) -> str:
 def _sqlite_parts() -> list[Part]:
     """Every part of Carrick that has tables in an embedded database."""
     from carrick.contacts.sqlite.store import PART as CONTACTS
+    from carrick.ingest.sqlite.store import PART as INGEST
     from carrick.outbox.sqlite.migrate import ENGINE
 
-    return [ENGINE, CONTACTS]
+    return [ENGINE, CONTACTS, INGEST]
 
 
 def _postgres_parts(compat: bool) -> list[Part]:
     """Every part of Carrick that has tables or functions on PostgreSQL."""
     from carrick.contacts.postgres.store import COMPAT as CONTACTS_COMPAT
     from carrick.contacts.postgres.store import PART as CONTACTS
+    from carrick.ingest.postgres.store import PART as INGEST
     from carrick.outbox.postgres.migrate import COMPAT, ENGINE
 
-    parts = [ENGINE, CONTACTS]
+    parts = [ENGINE, CONTACTS, INGEST]
     return [*parts, COMPAT, CONTACTS_COMPAT] if compat else parts
 
 

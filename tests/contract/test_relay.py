@@ -11,7 +11,7 @@ import pytest
 from carrick.entry import Entry, Outcome, State
 from carrick.outbox.channel import Mode
 from carrick.outbox.store import Store
-from carrick.relay.janitor import tidy_once
+from carrick.relay.janitor import tidy_channel_once
 from carrick.relay.relay import Relay, RelaySettings
 from carrick.relay.threads import Threads
 from carrick.sinks.sink import Report, Results
@@ -89,12 +89,12 @@ def test_one_replica_at_a_time_tidies_up(store: Store, clock: Clock, others: Sto
 
     async def story() -> None:
         threads = Threads(1)
-        assert await tidy_once(store, threads, "things", "relay-1") == 3
+        assert await tidy_channel_once(store, threads, "things", "relay-1") == 3
         await asyncio.to_thread(put, store)
         await asyncio.to_thread(lambda: store.finish_all(claim(store).token))
         await asyncio.to_thread(clock.shift, 2 * DAY)
-        assert await tidy_once(store, threads, "things", "relay-1") == 1
-        assert await tidy_once(others, threads, "things", "relay-2") == 0
+        assert await tidy_channel_once(store, threads, "things", "relay-1") == 1
+        assert await tidy_channel_once(others, threads, "things", "relay-2") == 0
         threads.close()
 
     run(story)

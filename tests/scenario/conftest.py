@@ -10,7 +10,6 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
-from carrick.outbox.sqlite.migrate import migrate as migrate_sqlite
 from carrick.testing import Clock, PostgresClock, SqliteClock
 from carrick.wiring import migrate
 from tests.conftest import EMPTY
@@ -69,7 +68,7 @@ def shared(request: pytest.FixtureRequest) -> Shared:
     """Each kind of database, fresh."""
     if request.param == "sqlite":
         path: Path = request.getfixturevalue("sqlite_path")
-        migrate_sqlite(path)
+        migrate(f"sqlite:///{path}")
         return Shared(f"sqlite:///{path}", SqliteClock(path))
     dsn: str = request.getfixturevalue("newest_postgres_dsn")
     return Shared(dsn, PostgresClock(dsn))

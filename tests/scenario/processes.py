@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.batches import PATH
+
 ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 60.0
 
@@ -41,7 +43,7 @@ class Process:
 
     def __init__(self, arguments: list[str], folder: Path, environment: Mapping[str, str] | None = None) -> None:
         self._arguments = [sys.executable, *arguments]
-        self._folder = folder
+        self.folder = folder
         self._environment = {
             **{name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")},
             "PYTHONPATH": str(ROOT),
@@ -63,7 +65,7 @@ class Process:
         """Start it, perhaps again, with these variables changed."""
         with self._log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                self._arguments, cwd=self._folder, env={**self._environment, **environment}, stderr=log, stdout=log
+                self._arguments, cwd=self.folder, env={**self._environment, **environment}, stderr=log, stdout=log
             )
 
     def kill(self) -> None:
@@ -76,6 +78,11 @@ class Process:
         """SIGTERM; its exit code."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended."""
+        assert self._process is not None
         return self._process.wait(PATIENCE_SECONDS)
 
     def __enter__(self) -> Self:
@@ -89,26 +96,20 @@ class Process:
             sys.stderr.write(self.log[-5000:])
 
 
-class ForwarderProcess(Process):
-    """`carrick forward` on ports of its own; SHIFTED_SECONDS is how wrong its clock is."""
+class ServiceProcess(Process):
+    """A service of Carrick's on ports of its own; SHIFTED_SECONDS is how wrong its clock is."""
 
-    def __init__(self, folder: Path, database_url: str, cloud_url: str, **environment: str) -> None:
+    def __init__(self, command: str, folder: Path, **environment: str) -> None:
         self.port = free_port()
         super().__init__(
-            ["-m", "tests.scenario.shifted" if "SHIFTED_SECONDS" in environment else "carrick", "forward"],
+            ["-m", "tests.scenario.shifted" if "SHIFTED_SECONDS" in environment else "carrick", command],
             folder,
-            {
-                "DATABASE_URL": database_url,
-                "CLOUD_INGESTION_URL": cloud_url,
-                "PORT": str(self.port),
-                "METRICS_PORT": "0",
-                **environment,
-            },
+            {"PORT": str(self.port), "METRICS_PORT": "0", **environment},
         )
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """A request to its API: status and JSON."""
-        data = None if body is None else json.dumps(body).encode()
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}{path}",
             data=data if data is not None or method == "GET" else b"",
@@ -130,7 +131,27 @@ class ForwarderProcess(Process):
             return False
 
     def wait_ready(self) -> None:
-        until(self.is_ready, "the forwarder is ready")
+        until(self.is_ready, "the service is ready")
+
+
+class ForwarderProcess(ServiceProcess):
+    """`carrick forward`."""
+
+    def __init__(self, folder: Path, database_url: str, cloud_url: str, **environment: str) -> None:
+        super().__init__(
+            "forward", folder, **{"DATABASE_URL": database_url, "CLOUD_INGESTION_URL": cloud_url, **environment}
+        )
+
+
+class IngestProcess(ServiceProcess):
+    """`carrick ingest`; `url` is where a forwarder posts to."""
+
+    def __init__(self, folder: Path, database_url: str, **environment: str) -> None:
+        super().__init__("ingest", folder, **{"DATABASE_URL": database_url, **environment})
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}{PATH}"
 
 
 class CloudProcess(Process):

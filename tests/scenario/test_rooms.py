@@ -34,6 +34,22 @@ FORBIDDEN = {
         "import carrick.contacts.identity",
         "Rooms import downward only",
     ),
+    "one inbox imports the other's engine": (
+        "ingest/sqlite/store.py",
+        "import carrick.outbox.postgres.store",
+        "The databases do not know each other",
+    ),
+    "the ingest's rules import its API": (
+        "ingest/batch.py",
+        "import carrick.ingest.api",
+        "The ingest's rooms import downward only",
+    ),
+    "who may send depends on the clock": (
+        "ingest/auth.py",
+        "import time",
+        "What an ingest accepts is decided without I/O",
+    ),
+    "the forwarder imports the ingest": ("forward/api.py", "import carrick.ingest.api", "Rooms import downward only"),
     "one sink imports another": (
         "sinks/handler.py",
         "import carrick.sinks.kafka",

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from carrick import Channel, cli, errors
-from carrick.settings import CloudSettings, KafkaSettings, Settings
+from carrick.settings import CloudSettings, IngestSettings, KafkaSettings, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECK = ROOT / "docs" / "check.py"
@@ -95,7 +95,7 @@ NAMES = {"sync_interval_seconds": "SYNC_INTERVAL_MS", "url": "CLOUD_INGESTION_UR
 
 def variables() -> list[tuple[str, object]]:
     """Every variable with its default, as the code knows them."""
-    nested: dict[str, type[msgspec.Struct]] = {"cloud": CloudSettings, "kafka": KafkaSettings}
+    nested: dict[str, type[msgspec.Struct]] = {"cloud": CloudSettings, "ingest": IngestSettings, "kafka": KafkaSettings}
     plain = [field for field in msgspec.structs.fields(Settings) if field.name not in nested]
     named = [(NAMES.get(field.name, field.name.upper()), field.default) for field in plain]
     for prefix, settings in nested.items():

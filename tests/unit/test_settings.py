@@ -11,6 +11,7 @@ from carrick.outbox.channel import Channel
 from carrick.settings import (
     DatabaseUrl,
     Settings,
+    listed,
     mask_url,
     parse_database_url,
     parse_env_line,
@@ -319,3 +320,36 @@ def test_what_does_not_fit_together_for_kafka_is_refused(changed: dict[str, str]
     with pytest.raises(SettingsError, match=re.escape(variable)) as caught:
         read(**{**SASL, **changed})
     assert "hush" not in str(caught.value)
+
+
+def test_services_on_one_machine_do_not_take_each_other_s_ports() -> None:
+    forward, ingest = (read_settings({}, NOWHERE, service=service) for service in ("forward", "ingest"))
+    assert len({forward.port, forward.metrics_port, ingest.port, ingest.metrics_port}) == 4
+    assert read_settings({"PORT": "1", "METRICS_PORT": "2"}, NOWHERE, service="ingest").port == 1
+
+
+def test_a_relay_channel_that_is_set_to_nothing_is_none() -> None:
+    assert read().ingest.relay_channel == "events"
+    assert read(INGEST_RELAY_CHANNEL="").ingest.relay_channel == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "items"),
+    [("", ()), ("a", ("a",)), ("a,b", ("a", "b")), (" a , b ", ("a", "b")), (",,a,", ("a",)), (" , ", ())],
+)
+def test_a_list_with_commas_has_no_empty_items(value: str, items: tuple[str, ...]) -> None:
+    assert listed(value) == items
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("INGEST_RETENTION_DAYS", "0.5"),
+        ("INGEST_MAX_IN_FLIGHT", "0"),
+        ("INGEST_BODY_SECONDS", "0"),
+        ("INGEST_BODY_SECONDS", "nan"),
+    ],
+)
+def test_a_bound_of_the_ingest_is_checked(variable: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=variable):
+        read(**{variable: value})

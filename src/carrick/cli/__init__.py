@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from carrick import __version__
-from carrick.cli import contacts, demo, dlq, drain, forward, gate, migrate, status
+from carrick.cli import contacts, demo, dlq, drain, forward, gate, ingest, migrate, status
 from carrick.errors import CarrickError
 
 FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
@@ -25,6 +25,7 @@ app = App(
 app.command(migrate.migrate)
 app.command(demo.demo)
 app.command(forward.forward)
+app.command(ingest.ingest)
 app.command(drain.drain)
 app.command(status.status)
 app.command(dlq.app)

@@ -13,12 +13,6 @@ from msgspec import Meta
 from carrick.entry import Line
 
 
-class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """The process lives."""
-
-    status: str = "ok"
-
-
 class Ready(msgspec.Struct, frozen=True, kw_only=True):
     """The database answers."""
 

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from aiohttp import web
 
 from carrick.entry import ChannelStats, Gate, State
-from carrick.errors import InvalidInput, StoreError
+from carrick.errors import InvalidInput
 from carrick.forward import answers
 from carrick.forward.answers import entry_view
 from carrick.forward.events import CHANNEL, Event, Events, entries_of
 from carrick.outbox.store import Store
 from carrick.relay.meter import Tally
 from carrick.relay.threads import Threads
-from carrick.web.openapi import document
+from carrick.web.probes import described, liveness, readiness
 from carrick.web.problems import Problem
-from carrick.web.routes import Call, Route, as_json
+from carrick.web.routes import Call, Route
 
 MAX_KEY = 255
 
@@ -58,29 +59,16 @@ class Api:
 
     def routes(self) -> list[Route]:
         """Every endpoint. The admin ones are there in any case, and answer 404 unless they are enabled."""
-        routes = [*self._public(), *self._admin_only()]
-        routes.append(
-            Route(
-                method="GET",
-                path="/api/openapi.json",
-                summary="This document",
-                handle=self._openapi_of(routes),
-                gives=dict[str, Any],
-            )
+        return described(
+            "Carrick forwarder",
+            "Takes events and hands them to a cloud endpoint.",
+            [*self._public(), *self._admin_only()],
         )
-        return routes
 
     def _public(self) -> list[Route]:
         return [
-            Route(method="GET", path="/api/health", summary="Liveness", handle=self.health, gives=answers.Health),
-            Route(
-                method="GET",
-                path="/api/ready",
-                summary="Readiness: the database answers",
-                handle=self.ready,
-                gives=answers.Ready,
-                problems=[503],
-            ),
+            liveness(),
+            readiness(partial(self._threads.call, self._store.check_schema), answers.Ready(mode=self._engine.mode)),
             Route(
                 method="POST",
                 path="/api/v1/events",
@@ -163,14 +151,6 @@ class Api:
             ),
         ]
 
-    def _openapi_of(self, routes: Sequence[Route]) -> Callable[[Call[Any, Any]], Awaitable[web.Response]]:
-        described = document("Carrick forwarder", "Takes events and hands them to a cloud endpoint.", list(routes))
-
-        async def openapi(_: Call[Any, Any]) -> web.Response:
-            return as_json(described)
-
-        return openapi
-
     def _admit(self, request: web.Request) -> None:
         """Closed by default: who may not know that there is an admin API is told that there is none."""
         if not self._admin:
@@ -181,16 +161,6 @@ class Api:
         same = hmac.compare_digest(given.strip().encode(), self._admin_token.encode())
         if scheme.lower() != "bearer" or not same:
             raise Problem(401, "unauthorized", "accepted: Authorization: Bearer ADMIN_TOKEN")
-
-    async def health(self, _: Call[Any, Any]) -> answers.Health:
-        return answers.Health()
-
-    async def ready(self, _: Call[Any, Any]) -> answers.Ready:
-        try:
-            await self._threads.call(self._store.check_schema)
-        except StoreError as error:
-            raise Problem(503, "not_ready", str(error)) from None
-        return answers.Ready(mode=self._engine.mode)
 
     async def take_events(self, call: Call[None, Event | list[Event]]) -> answers.Taken:
         entries = entries_of(call.body, _traceparent(call))

@@ -7,13 +7,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
-from aiohttp import web
-
 from carrick.entry import State
 from carrick.forward import answers
 from carrick.forward.api import Api, Engine, gate_view
 from carrick.forward.events import CHANNEL
-from carrick.ops.metrics import CONTENT_TYPE, Metrics
+from carrick.ops.metrics import Metrics
 from carrick.ops.rate import Rate
 from carrick.outbox.channel import Channel
 from carrick.outbox.store import Store
@@ -25,7 +23,7 @@ from carrick.relay.wake import Bells
 from carrick.settings import Settings, mask_url
 from carrick.sinks.sink import Sink
 from carrick.web.routes import application
-from carrick.web.server import serving
+from carrick.web.server import metrics_app, serving
 
 log = logging.getLogger("carrick.forward")
 
@@ -88,7 +86,10 @@ class Forwarder:
             async with (
                 serving(app, settings.host, settings.port) as port,
                 serving(
-                    metrics_app(metrics, self._threads), settings.host, settings.metrics_port, "METRICS_PORT"
+                    metrics_app(lambda: self._threads.call(metrics.text)),
+                    settings.host,
+                    settings.metrics_port,
+                    "METRICS_PORT",
                 ) as at,
             ):
                 started(port, at)
@@ -155,14 +156,3 @@ class Forwarder:
 
 async def _no_cycle() -> Tally:
     return Tally()
-
-
-def metrics_app(metrics: Metrics, threads: Threads) -> web.Application:
-    """`/metrics` for Prometheus; the store is asked in a thread."""
-
-    async def show(_: web.Request) -> web.Response:
-        return web.Response(body=await threads.call(metrics.text), headers={"Content-Type": CONTENT_TYPE})
-
-    app = web.Application()
-    app.router.add_get("/metrics", show)
-    return app

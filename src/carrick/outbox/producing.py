@@ -84,7 +84,7 @@ def encode_payload(payload: Any) -> bytes:
         raise InvalidPayload("payload", str(error), _ACCEPTED) from None
     except (ValueError, RecursionError) as error:
         raise InvalidPayload("payload", f"cannot be written as JSON ({error})", _ACCEPTED) from None
-    if _depth_exceeds(text, DEEPEST):
+    if depth_exceeds(text, DEEPEST):
         raise _too_deep()
     return text
 
@@ -110,7 +110,7 @@ def _check_json(text: bytes) -> None:
         raise InvalidPayload("payload", f"not UTF-8 ({error.reason} at byte {error.start})", _ACCEPTED) from None
     except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidPayload("payload", f"not JSON ({error})", _ACCEPTED) from None
-    if _depth_exceeds(text, DEEPEST):
+    if depth_exceeds(text, DEEPEST):
         raise _too_deep()
 
 
@@ -118,7 +118,8 @@ def _too_deep() -> InvalidPayload:
     return InvalidPayload("payload", f"nested deeper than {DEEPEST} levels", _ACCEPTED)
 
 
-def _depth_exceeds(text: bytes, limit: int) -> bool:
+def depth_exceeds(text: bytes, limit: int) -> bool:
+    """Whether JSON text is nested deeper than that."""
     if text.count(b"[") + text.count(b"{") <= limit:
         return False
     depth = 0
@@ -211,6 +212,6 @@ def encode_object(field: str, value: Any, most: int) -> bytes:
         raise InvalidInput(field, f"cannot be written as JSON ({error})", accepted) from None
     if len(text) > most:
         raise InvalidInput(field, f"has {len(text)} bytes", accepted)
-    if NUL.search(text) or _depth_exceeds(text, DEEPEST):
+    if NUL.search(text) or depth_exceeds(text, DEEPEST):
         raise InvalidInput(field, "contains a NUL character or deep nesting", accepted)
     return text

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from carrick.outbox.channel import Channel
 from carrick.outbox.store import Store
-from carrick.relay.janitor import tidy_once, tidy_up
+from carrick.relay.janitor import tidy_channel_once, tidy_up
 from carrick.relay.meter import Meter, Tally
 from carrick.relay.relay import Relay, RelaySettings
 from carrick.relay.threads import Threads
@@ -66,7 +66,7 @@ async def run_crew_once(
             stop = asyncio.create_task(_stop_when_asked(relay, stopping))
             try:
                 totals[leg.channel.name] = await relay.once()
-                await tidy_once(store, threads, leg.channel.name, settings.owner)
+                await tidy_channel_once(store, threads, leg.channel.name, settings.owner)
             finally:
                 stop.cancel()
                 await leg.sink.close()

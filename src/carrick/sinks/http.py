@@ -17,7 +17,7 @@ import aiohttp
 from yarl import URL
 
 from carrick.entry import Entry, Outcome
-from carrick.settings import CloudSettings, refused
+from carrick.settings import CloudSettings, listed, refused
 from carrick.sinks.answers import LIMIT_BYTES, Answer, report_of
 from carrick.sinks.bandwidth import Bandwidth
 from carrick.sinks.body import Body
@@ -318,7 +318,7 @@ def _secrets(api_key: str, hmac_secret: str, *addresses: URL | None) -> tuple[st
 
 def _credential(variable: str, value: str) -> str:
     """The first of a list with commas: the receiver accepts all of them while one replaces the other."""
-    first = value.split(",", 1)[0].strip()
+    first = next(iter(listed(value)), "")
     if not (first.isascii() and first.isprintable()):
         raise refused(variable, "***", "printable ASCII characters")
     return first

@@ -6,8 +6,8 @@ import hashlib
 import hmac
 
 
-def signature(secret: str, timestamp_ms: int, path: str, body: bytes) -> str:
-    """The value of `x-edge-signature` for a POST: `path` without the query, `body` as it is sent, compressed or not."""
-    signed = hmac.new(secret.encode(), f"{timestamp_ms}.POST.{path}.".encode(), hashlib.sha256)
+def signature(secret: str, timestamp_ms: int, path: str, body: bytes, method: str = "POST") -> str:
+    """The value of `x-edge-signature`: `path` without the query, `body` as it is sent, compressed or not."""
+    signed = hmac.new(secret.encode(), f"{timestamp_ms}.{method}.{path}.".encode(), hashlib.sha256)
     signed.update(body)
     return f"sha256={signed.hexdigest()}"

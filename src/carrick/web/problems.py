@@ -27,10 +27,19 @@ class Problem(Exception):
     """Answer with this status and body."""
 
     def __init__(
-        self, status: int, error: str, message: str, *, field: str | None = None, index: int | None = None
+        self,
+        status: int,
+        error: str,
+        message: str,
+        *,
+        field: str | None = None,
+        index: int | None = None,
+        retry_after: int | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
+        self.retry_after = retry_after
+        """Seconds after which the same request may be welcome."""
         self.body = ProblemBody(error=error, message=message, field=field, index=index)
 
 
@@ -87,6 +96,9 @@ async def catch_problems(request: web.Request, handler: Handler) -> web.StreamRe
         if "Allow" in error.headers:
             answer.headers["Allow"] = error.headers["Allow"]
         return answer
+    except ConnectionError:
+        log.info("web.gone", extra={"method": request.method, "path": request.path})
+        return _answer(Problem(400, "gone", "the connection ended before the request did"))
     except Exception:
         log.exception("web.failed", extra={"method": request.method, "path": request.path})
         return _answer(Problem(500, "internal_error", "something went wrong here; the log has the details"))
@@ -100,4 +112,5 @@ def _said(request: web.Request, error: web.HTTPException) -> str:
 
 def _answer(problem: Problem) -> web.Response:
     body: Any = msgspec.json.encode(problem.body)
-    return web.Response(body=body, status=problem.status, content_type="application/json")
+    headers = {} if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
+    return web.Response(body=body, status=problem.status, content_type="application/json", headers=headers)

@@ -22,6 +22,8 @@ class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
     raw: bytes
     """The body as it was sent."""
     headers: Any
+    request: Any
+    """The request itself, for a route that reads its own body."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +37,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """One endpoint. `takes` and `query` are msgspec types; `gives` is the type of the answer with `status`.
 
     `problems` are the other statuses it may answer with. `guards` look at the request first and raise a Problem.
+    `reads_itself`: the body is left in the request for `handle` to read; `takes` only describes it.
     """
 
     method: str
@@ -45,6 +48,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     status: int = 200
     takes: Any = None
     body_optional: bool = False
+    reads_itself: bool = False
     query: Any = None
     problems: Sequence[int] = ()
     guards: Sequence[Callable[[web.Request], None]] = ()
@@ -59,7 +63,7 @@ def application(routes: Sequence[Route], *, max_body_bytes: int) -> web.Applicat
 
 
 def _handler(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    body = None if route.takes is None else msgspec.json.Decoder(route.takes)
+    body = None if route.takes is None or route.reads_itself else msgspec.json.Decoder(route.takes)
 
     async def handle(request: web.Request) -> web.StreamResponse:
         for guard in route.guards:
@@ -70,6 +74,7 @@ def _handler(route: Route) -> Callable[[web.Request], Awaitable[web.StreamRespon
             body=_body(route, body, raw),
             raw=raw,
             headers=request.headers,
+            request=request,
         )
         value = await route.handle(call)
         if isinstance(value, web.StreamResponse):

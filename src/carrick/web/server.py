@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from carrick.errors import SettingsError
 
@@ -13,10 +15,44 @@ STOP_SECONDS = 5.0
 """How long requests under way may take when the service stops."""
 
 
+def in_one_line(record: logging.LogRecord) -> bool:
+    """What is not even HTTP is answered with 400 and told in one line: anybody can send it, as often as they like."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, HttpProcessingError):
+        record.msg, record.args, record.exc_info = "web.unreadable", (), None
+        record.said = " ".join(str(error.message).split())[:200]
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
+    return True
+
+
+log = logging.getLogger("carrick.web.server")
+log.addFilter(in_one_line)
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def metrics_app(text: Callable[[], Awaitable[bytes]]) -> web.Application:
+    """`/metrics` for Prometheus."""
+
+    async def show(_: web.Request) -> web.Response:
+        return web.Response(body=await text(), headers={"Content-Type": METRICS_TYPE})
+
+    app = web.Application()
+    app.router.add_get("/metrics", show)
+    return app
+
+
 @asynccontextmanager
-async def serving(app: web.Application, host: str, port: int, variable: str = "PORT") -> AsyncIterator[int]:
-    """Serve the application inside; the port it got. Raises SettingsError, naming the variable, if it cannot listen."""
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=STOP_SECONDS)
+async def serving(
+    app: web.Application, host: str, port: int, variable: str = "PORT", *, unfold: bool = True
+) -> AsyncIterator[int]:
+    """Serve the application inside; the port it got. Raises SettingsError, naming the variable, if it cannot listen.
+
+    Without `unfold` bodies are handed on as they were sent, compressed or not.
+    """
+    runner = web.AppRunner(
+        app, access_log=None, handle_signals=False, shutdown_timeout=STOP_SECONDS, auto_decompress=unfold, logger=log
+    )
     await runner.setup()
     try:
         site = web.TCPSite(runner, host, port)

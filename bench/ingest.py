@@ -1,0 +1,209 @@
+"""The ingest over loopback, beside a bare route that only unfolds and parses the same bodies; and its cost as memory grows.
+
+`python -m bench --only ingest`. One client process of this kind sends the same bodies to both, compressed as the
+forwarder does; four are in flight. Payloads of 200 bytes. Uses aiohttp's own event loop on both sides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+import aiohttp
+import msgspec
+import psycopg
+from aiohttp import web
+
+from bench.http_sink import entry
+from bench.measure import Result
+from bench.postgres import database
+from carrick import wiring
+from carrick.ingest.batch import Batch, read_batch
+from carrick.ingest.body import MAX_BODY_BYTES, unfolded
+from carrick.ingest.store import Inbox
+from carrick.outbox.ids import new_ids
+from carrick.sinks.envelope import body_of
+from carrick.sinks.http import GZIP_LEVEL
+
+IN_FLIGHT = 4
+PORT, BARE_PORT = 18081, 18082
+PATH = "/api/v1/edge/batch"
+HEADERS = {"content-type": "application/json", "x-tenant-id": "acme"}
+
+Pack = Callable[[bytes], bytes]
+
+
+def bodies(batches: int, events: int) -> list[bytes]:
+    """Batches of events that nobody has seen, with ids as the forwarder makes them."""
+    made: list[bytes] = []
+    for _ in range(batches):
+        ids = new_ids(datetime.now(UTC), events)
+        entries = [msgspec.structs.replace(entry(n), id=UUID(ids[n])) for n in range(events)]
+        made.append(body_of(entries, edge_id="bench", sent_at=datetime.now(UTC)))
+    return made
+
+
+async def bare() -> None:
+    """A route that unfolds and parses the body, and answers."""
+    decoder = msgspec.json.Decoder(Batch)
+
+    async def take(request: web.Request) -> web.Response:
+        batch = decoder.decode(unfolded(await request.read(), request.headers.get("content-encoding", "identity")))
+        answer = {"accepted": len(batch.events), "duplicated": 0, "rejected": 0, "errors": []}
+        return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
+
+    app = web.Application(client_max_size=MAX_BODY_BYTES)
+    app.router.add_post(PATH, take)
+    runner = web.AppRunner(app, access_log=None, auto_decompress=False)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", BARE_PORT).start()
+    await asyncio.Event().wait()
+
+
+@contextmanager
+def serving(arguments: Sequence[str], port: int, **environment: str) -> Iterator[None]:
+    """A process that listens on that port."""
+    folder = tempfile.mkdtemp()
+    path = f"{Path(__file__).parents[1]}"
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "PORT": str(port), "METRICS_PORT": "0", **environment}
+    with subprocess.Popen([sys.executable, *arguments], cwd=folder, env=env, stderr=subprocess.DEVNULL) as process:
+        try:
+            _await(port)
+            yield
+        finally:
+            process.kill()
+
+
+def _await(port: int) -> None:
+    end = time.monotonic() + 20
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/health"):
+                return
+        except urllib.request.HTTPError:  # the bare server has no such page
+            return
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+
+
+def send(port: int, made: Sequence[bytes], pack: Pack, encoding: str) -> float:
+    """Batches per second."""
+
+    async def main() -> float:
+        waiting = list(made)
+        headers = {**HEADERS, "content-encoding": encoding}
+
+        async def work(session: aiohttp.ClientSession) -> None:
+            while waiting:
+                body = pack(waiting.pop())
+                async with session.post(f"http://127.0.0.1:{port}{PATH}", data=body, headers=headers) as response:
+                    answer = await response.read()
+                    if response.status != 200 or b'"rejected":0' not in answer:
+                        raise RuntimeError(answer.decode())
+
+        async with aiohttp.ClientSession() as session:
+            started = time.perf_counter()
+            await asyncio.gather(*[work(session) for _ in range(IN_FLIGHT)])
+            return len(made) / (time.perf_counter() - started)
+
+    return asyncio.run(main())
+
+
+def zipped(body: bytes) -> bytes:
+    return gzip.compress(body, GZIP_LEVEL, mtime=0)
+
+
+def plain(body: bytes) -> bytes:
+    return body
+
+
+PACKS: dict[str, Pack] = {"gzip": zipped, "identity": plain}
+
+
+def loopback_cases(quick: bool) -> Iterator[Result]:
+    """Events per second that are accepted, relayed on or only stored, on PostgreSQL and SQLite."""
+    rounds = 3 if quick else 7
+    with database() as url, tempfile.TemporaryDirectory() as folder, serving(["-m", "bench.ingest"], BARE_PORT):
+        for backend, at in (("PostgreSQL", url), ("SQLite", f"sqlite:///{folder}/ingest.db")):
+            for channel, said in (("", "stored"), ("events", "stored and relayed")):
+                with serving(["-m", "carrick", "ingest"], PORT, DATABASE_URL=at, INGEST_RELAY_CHANNEL=channel):
+                    for events in (100, 1000):
+                        for encoding in ("gzip", "identity") if backend == "PostgreSQL" else ("gzip",):
+                            name = f"ingest, {backend}, {said}, {encoding}, batches of {events}"
+                            asked = 0.5 if encoding == "gzip" and not channel else None
+                            yield _beside(name, events, encoding, rounds, asked)
+
+
+def _beside(name: str, events: int, encoding: str, rounds: int, reach: float | None) -> Result:
+    """Both in turns, the same number of batches; medians."""
+    batches = 20_000 // events
+    rates: dict[int, list[float]] = {PORT: [], BARE_PORT: []}
+    for turn in range(rounds + 1):
+        for port, measured in rates.items():
+            rate = send(port, bodies(batches, events), PACKS[encoding], encoding) * events
+            if turn:
+                measured.append(rate)
+    ours, other = (statistics.median(rates[port]) for port in (PORT, BARE_PORT))
+    return Result(name, ours, other, reach, "bare route")
+
+
+FILL = """
+insert into carrick.inbox (tenant_id, event_id, event_type, edge_id, occurred_at, received_at, payload)
+select 'acme', gen_random_uuid()::text, 'reading.taken', 'bench', now(), now() - interval '30 days' * random(), %(payload)s::json
+  from generate_series(1, %(count)s)
+"""
+"""Ids without any order: the worst case for an index."""
+
+
+def growth_cases(quick: bool) -> Iterator[Result]:
+    """What a batch of 1000 costs with much in memory, beside little: two databases, in turns."""
+    many = 1_000_000 if quick else 10_000_000
+    with database() as small, database() as large:
+        inboxes = [_remembering(small, 10_000), _remembering(large, many)]
+        rates: tuple[list[float], list[float]] = ([], [])
+        for turn in range(5 if quick else 15):
+            for inbox, measured in zip(inboxes, rates, strict=True):
+                rate = _takes(inbox, 20)
+                if turn:
+                    measured.append(rate)
+        for inbox in inboxes:
+            inbox.close()
+    little, much = map(statistics.median, rates)
+    yield Result(f"ingest, {many:,} remembered", much, little, 0.85, "10,000 remembered")
+
+
+def _remembering(url: str, count: int) -> Inbox:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(FILL, {"count": count, "payload": entry(1).payload.decode()})
+        connection.execute("vacuum analyze carrick.inbox")
+        connection.execute("checkpoint")
+    return wiring.open_inbox(url)
+
+
+def _takes(inbox: Inbox, batches: int) -> float:
+    """Events per second."""
+    checked = [read_batch(body, max_payload_bytes=MAX_BODY_BYTES) for body in bodies(batches, 1000)]
+    started = time.perf_counter()
+    for batch in checked:
+        inbox.take(batch, None)
+    return 1000 * batches / (time.perf_counter() - started)
+
+
+CASES: dict[str, Callable[[bool], Iterator[Result]]] = {"ingest": loopback_cases, "ingest-growth": growth_cases}
+
+if __name__ == "__main__":
+    asyncio.run(bare())

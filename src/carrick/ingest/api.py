@@ -1,0 +1,223 @@
+"""The ingest's HTTP API: parse, call, answer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from aiohttp import web
+
+from carrick import __version__
+from carrick.errors import BacklogFull, CarrickError, StoreError
+from carrick.ingest import answers, auth
+from carrick.ingest.batch import Batch
+from carrick.ingest.body import MAX_BODY_BYTES, check_encoding, check_type, too_large
+from carrick.ingest.desk import Desk
+from carrick.ingest.metrics import IngestMetrics
+from carrick.ingest.problems import BatchRefused, Replayed, TooLarge, Unsupported
+from carrick.ingest.store import Inbox
+from carrick.relay.threads import Threads
+from carrick.web.probes import described, liveness, readiness
+from carrick.web.problems import Problem, problem_of
+from carrick.web.routes import Call, Route
+
+log = logging.getLogger("carrick.ingest")
+
+PREFIX = "/api/v1/edge"
+BUSY_SECONDS = 1
+"""What Retry-After says while too many batches are under way."""
+FULL_SECONDS = 30
+"""What Retry-After says while the channel that events are relayed to is full."""
+
+
+class Api:
+    """The endpoints, as methods; `routes` lists them. `checks` says whether the database can be used."""
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        desk: Desk,
+        guard: auth.Guard,
+        threads: Threads,
+        metrics: IngestMetrics,
+        *,
+        checks: Callable[[], None],
+        limits: answers.Limits,
+        max_in_flight: int,
+        body_seconds: float,
+    ) -> None:
+        self._inbox = inbox
+        self._desk = desk
+        self._guard = guard
+        self._threads = threads
+        self._metrics = metrics
+        self._checks = checks
+        self._limits = limits
+        self._max_in_flight = max_in_flight
+        self._body_seconds = body_seconds
+        self._in_flight = 0
+
+    def routes(self) -> list[Route]:
+        """Every endpoint."""
+        return described(
+            "Carrick ingest", "Takes batches of events, each event once.", [*self._own(), *self._diagnostics()]
+        )
+
+    def _own(self) -> list[Route]:
+        return [
+            liveness(),
+            readiness(partial(self._threads.call, self._checks), answers.Ready()),
+            Route(
+                method="POST",
+                path=f"{PREFIX}/batch",
+                summary="Take a batch; each of its events is stored once",
+                handle=self.take_batch,
+                takes=Batch,
+                reads_itself=True,
+                gives=answers.Verdict,
+                problems=[400, 401, 408, 413, 415, 429, 503],
+            ),
+        ]
+
+    def _diagnostics(self) -> list[Route]:
+        return [
+            Route(
+                method="GET",
+                path=f"{PREFIX}/diagnostics/handshake",
+                summary="The time here, and what is accepted",
+                handle=self.handshake,
+                gives=answers.Handshake,
+            ),
+            Route(
+                method="GET",
+                path=f"{PREFIX}/diagnostics/dedupe",
+                summary="The events of a tenant that came last",
+                handle=self.dedupe,
+                query=answers.DedupeQuery,
+                gives=answers.Dedupe,
+                problems=[400, 401, 503],
+                guards=[self._admit],
+            ),
+        ]
+
+    async def take_batch(self, call: Call[None, None]) -> answers.Verdict:
+        started = time.perf_counter()
+        with self._telling(call.request), self._a_place():
+            verdict = await self._take(call.request)
+        self._metrics.taken(verdict, time.perf_counter() - started)
+        return verdict
+
+    async def handshake(self, _: Call[Any, Any]) -> answers.Handshake:
+        return answers.Handshake(
+            server_time=datetime.now(UTC),
+            version=__version__,
+            auth_mode=self._guard.mode,
+            clock_seconds=auth.WINDOW_SECONDS if self._guard.mode == "hmac" else None,
+            limits=self._limits,
+        )
+
+    async def dedupe(self, call: Call[answers.DedupeQuery, None]) -> answers.Dedupe:
+        asked = call.query
+        events = await self._threads.call(self._inbox.recent, asked.tenant_id, asked.limit)
+        return answers.Dedupe(tenant_id=asked.tenant_id, events=events)
+
+    def _admit(self, request: web.Request) -> None:
+        """The same authentication as for a batch; what is read is not remembered, so it may be asked again."""
+        with self._telling(request):
+            asked = auth.Request(method=request.method, path=request.rel_url.raw_path, headers=request.headers)
+            self._guard.check(asked, _now_ms())
+
+    async def _take(self, request: web.Request) -> answers.Verdict:
+        now_ms = _now_ms()
+        self._guard.check_headers(request.headers, now_ms)
+        check_type(request.headers.get("Content-Type"))
+        encoding = check_encoding(request.headers.get("Content-Encoding"))
+        sent = auth.Request(
+            method=request.method,
+            path=request.rel_url.raw_path,
+            headers=request.headers,
+            body=await self._body(request),
+        )
+        return await self._threads.call(self._desk.take, sent, encoding, now_ms)
+
+    async def _body(self, request: web.Request) -> bytes:
+        """The body as it was sent. Raises TooLarge, or Problem when it is slow or does not end."""
+        if (request.content_length or 0) > MAX_BODY_BYTES:
+            raise too_large()
+        try:
+            async with asyncio.timeout(self._body_seconds):
+                return await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            raise too_large() from None
+        except TimeoutError:
+            said = f"the body did not arrive within {self._body_seconds:g} seconds"
+            raise Problem(408, "too_slow", said) from None
+        except (web.RequestPayloadError, ConnectionError) as error:
+            raise Problem(400, "broken_off", f"the body did not end as it should ({error})") from None
+
+    @contextmanager
+    def _a_place(self) -> Iterator[None]:
+        """One of the places for batches under way, from the head of the request to its answer."""
+        if self._in_flight >= self._max_in_flight:
+            said = f"{self._max_in_flight} batches are under way already"
+            raise Problem(429, "busy", said, retry_after=BUSY_SECONDS)
+        self._in_flight += 1
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+
+    @contextmanager
+    def _telling(self, request: web.Request) -> Iterator[None]:
+        """Turn every refusal into a problem that is counted and logged."""
+        try:
+            yield
+        except (auth.Refused, BatchRefused, CarrickError, Problem) as error:
+            problem = _problem(error)
+            self._metrics.refused(problem.body.error)
+            log.log(
+                logging.ERROR if isinstance(error, StoreError) else logging.WARNING,
+                "ingest.refused",
+                extra={
+                    "status": problem.status,
+                    "reason": problem.body.error,
+                    "said": problem.body.message,
+                    "peer": request.remote,
+                    "request_id": request.headers.get("x-request-id", "")[:100],
+                },
+            )
+            raise problem from None
+
+
+def _problem(error: Exception) -> Problem:
+    """What the sender is told. A full channel is no fault of the batch: it may come again, unspent."""
+    match error:
+        case Problem():
+            return error
+        case auth.Refused():
+            return Problem(401, "unauthorized", str(error))
+        case Replayed():
+            said = "this very request was taken before; to send the batch again, sign it with a new x-edge-timestamp"
+            return Problem(401, "replayed", said)
+        case TooLarge():
+            return Problem(413, "too_large", str(error))
+        case Unsupported():
+            return Problem(415, "unsupported", str(error))
+        case BatchRefused():
+            return Problem(400, "malformed", str(error))
+        case BacklogFull():
+            return Problem(503, "backlog_full", str(error), retry_after=FULL_SECONDS)
+        case CarrickError():
+            return problem_of(error)
+        case _:
+            raise error
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

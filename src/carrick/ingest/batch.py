@@ -1,0 +1,284 @@
+"""A batch as the forwarder sends it, and what is wrong with it. Pure.
+
+A fault of the whole batch is raised with its path. A fault of one event is told for that event, and the others go on.
+Payloads are slices of the body: never parsed into values, never encoded again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from carrick.ingest.problems import TooLarge, Unreadable
+from carrick.outbox.producing import DEEPEST, MAX_HEADERS_BYTES, MAX_TEXT, depth_exceeds
+
+MAX_EVENTS = 1000
+MAX_SAID = 500
+"""Characters of a message about one event."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+EDGES = (1, 9999)
+"""Years in which a time may lie outside of what every database can hold, once it is in UTC."""
+
+Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
+Moment = Annotated[datetime, Meta(tz=True)]
+
+ESCAPES = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
+)
+MARKS = (rb"\ufdd0", rb"\ufdd1", rb"\ufdd2", rb"\ufdd3")
+"""Stand-ins for a lone surrogate: characters that mean nothing; one that the body does not have is taken."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One event. Fields that are not named here are kept with it. `tenant_id`, when given, is the batch's."""
+
+    event_id: Text
+    event_type: Text
+    payload: msgspec.Raw
+    tenant_id: str | None = None
+    occurred_at: Moment | None = None
+    trace_id: Annotated[str, Meta(max_length=MAX_TEXT)] | None = None
+    schema_version: str = "1.0"
+
+
+class PlainEvent(Event, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
+    """An event with nothing to keep beside its own fields."""
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """Events of one tenant, sent together. At most 1000."""
+
+    tenant_id: Annotated[str, Meta(max_length=MAX_TEXT)]
+    events: Annotated[list[Event], Meta(max_length=MAX_EVENTS)]
+    edge_id: Annotated[str, Meta(max_length=MAX_TEXT)] | None = None
+    sent_at: Moment | None = None
+
+
+class _PlainBatch(Batch, frozen=True, kw_only=True):
+    events: list[PlainEvent]  # type: ignore[assignment]
+
+
+class _RoughBatch(Batch, frozen=True, kw_only=True):
+    events: list[msgspec.Raw]  # type: ignore[assignment]
+
+
+class _Named(msgspec.Struct, frozen=True, gc=False):
+    event_id: Any = None
+
+
+class Arrival(msgspec.Struct, frozen=True, gc=False):
+    """An event that is fit to be stored. `occurred_at` is in microseconds since 1970; `extra` is JSON text."""
+
+    event_id: str
+    event_type: str
+    payload: bytes
+    occurred_at: int | None
+    trace_id: str | None
+    extra: bytes | None
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why one event was not stored. `index` is its place in the batch, given when it has no usable `event_id`."""
+
+    event_id: str | None = None
+    index: int | None = None
+    error: str
+    retryable: bool = False
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch that was looked at: what can be stored, each event once, and what cannot."""
+
+    tenant_id: str
+    edge_id: str | None
+    arrivals: Sequence[Arrival]
+    repeated: int
+    """Events whose id stood in the batch before."""
+    faults: Sequence[Fault]
+
+
+class _Bad(Exception):
+    """What is wrong with the event at hand. `text` is the event, when it could not even be read."""
+
+    def __init__(self, said: str, text: bytes | None = None) -> None:
+        super().__init__(said[:MAX_SAID])
+        self.text = text
+
+
+_plain = msgspec.json.Decoder(_PlainBatch)
+_rough = msgspec.json.Decoder(_RoughBatch)
+_event = msgspec.json.Decoder(Event)
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_named = msgspec.json.Decoder(_Named)
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+FIXED = frozenset(Event.__struct_fields__)
+Sent = tuple[Event | _Bad, bytes | None]
+"""One event, or what is wrong with it, and its further fields."""
+
+
+def read_batch(text: bytes, *, tenant_header: str | None = None, max_payload_bytes: int) -> Checked:
+    """Look at a whole batch. Raises Unreadable or TooLarge; then nothing of it can be stored."""
+    _check_utf8(text)
+    try:
+        batch: Batch = _plain.decode(text)
+        sent = _plainly(batch)
+    except msgspec.ValidationError:
+        batch = _roughly(text)
+        sent = _one_by_one(batch, None)
+    except (msgspec.DecodeError, RecursionError) as error:
+        batch, mark = _without_surrogates(text, error)
+        sent = _one_by_one(batch, mark)
+    if len(batch.events) > MAX_EVENTS:
+        raise TooLarge(f"the batch has {len(batch.events):,} events; accepted: at most {MAX_EVENTS:,}")
+    _check_batch(batch, tenant_header)
+    return _checked(batch, sent, max_payload_bytes, rb"\u0000" in text)
+
+
+def _check_utf8(text: bytes) -> None:
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"body: not UTF-8 ({error.reason} at byte {error.start})") from None
+
+
+def _check_batch(batch: Batch, tenant_header: str | None) -> None:
+    for name in ("tenant_id", "edge_id"):
+        if "\x00" in (getattr(batch, name) or ""):
+            raise Unreadable(f"body: contains a NUL character at $.{name}")
+    if tenant_header is not None and tenant_header != batch.tenant_id:
+        raise Unreadable("x-tenant-id is not the batch's tenant; accepted: the value of $.tenant_id, or no such header")
+
+
+def _plainly(batch: Batch) -> Iterator[Sent]:
+    return ((event, None) for event in batch.events)
+
+
+def _roughly(text: bytes) -> Batch:
+    """The batch with its events as they came."""
+    try:
+        return _rough.decode(text)
+    except msgspec.ValidationError as error:
+        raise Unreadable(f"body: {_placed(str(error))}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Unreadable(f"body: not JSON ({error})") from None
+
+
+def _without_surrogates(text: bytes, error: Exception) -> tuple[Batch, bytes]:
+    """The decoder stops at half of a surrogate pair: the event that has it is found by a mark in its place."""
+    mark = next((mark for mark in MARKS if mark not in text), None)
+    marked = None if mark is None else ESCAPES.sub(lambda found: mark if found[1] else found[0], text)
+    if marked is None or mark is None or marked == text:
+        raise Unreadable(f"body: not JSON ({error})") from None
+    return _roughly(marked), mark
+
+
+def _one_by_one(batch: Any, mark: bytes | None) -> Iterator[Sent]:
+    """Each event by itself, so that one that is wrong does not hide the others."""
+    for raw in batch.events:
+        text = bytes(raw)
+        if mark is not None and mark in text:
+            yield _Bad("contains a lone surrogate; accepted: whole surrogate pairs", text), None
+            continue
+        try:
+            yield _event.decode(text), _further(text)
+        except msgspec.ValidationError as error:
+            yield _Bad(_placed(str(error)), text), None
+        except _Bad as bad:
+            yield _Bad(str(bad), text), None
+
+
+def _further(text: bytes) -> bytes | None:
+    """The fields beside the event's own, as JSON text; what no database could keep or relay is refused."""
+    further = {name: raw for name, raw in _fields.decode(text).items() if name not in FIXED}
+    if not further:
+        return None
+    found = _encode(further)
+    if len(found) > MAX_HEADERS_BYTES:
+        raise _Bad(f"the further fields have {len(found):,} bytes; accepted: at most {MAX_HEADERS_BYTES:,}")
+    if b"\\u0000" in found or (len(found) > 2 * DEEPEST and depth_exceeds(found, DEEPEST)):
+        raise _Bad("a further field contains NUL or is nested too deeply")
+    try:
+        _decode(found)
+    except msgspec.DecodeError as error:  # a number that others could not read
+        raise _Bad(f"a further field cannot be kept ({error})") from None
+    return found
+
+
+def _checked(batch: Batch, sent: Iterator[Sent], max_payload_bytes: int, nul: bool) -> Checked:
+    arrivals: dict[str, Arrival] = {}
+    faults: list[Fault] = []
+    repeated = 0
+    for index, (event, extra) in enumerate(sent):
+        try:
+            arrival = _arrival(event, extra, batch.tenant_id, max_payload_bytes, nul)
+        except _Bad as bad:
+            faults.append(_fault(bad, index, event))
+            continue
+        if arrivals.setdefault(arrival.event_id, arrival) is not arrival:
+            repeated += 1
+    return Checked(
+        tenant_id=batch.tenant_id,
+        edge_id=batch.edge_id,
+        arrivals=list(arrivals.values()),
+        repeated=repeated,
+        faults=faults,
+    )
+
+
+def _fault(bad: _Bad, index: int, event: Event | _Bad) -> Fault:
+    """The fault by the event's id, if it has one that an answer can repeat, else by its place."""
+    name = event.event_id if isinstance(event, Event) else _name_in(bad.text or b"null")
+    return Fault(index=index, error=str(bad)) if name is None else Fault(event_id=name, error=str(bad))
+
+
+def _name_in(text: bytes) -> str | None:
+    try:
+        name = _named.decode(text).event_id
+    except msgspec.ValidationError:
+        return None
+    return name if isinstance(name, str) and 1 <= len(name) <= MAX_TEXT else None
+
+
+def _arrival(event: Event | _Bad, extra: bytes | None, tenant_id: str, max_payload_bytes: int, nul: bool) -> Arrival:
+    """The event, fit to be stored. `nul`: the batch has one somewhere. Raises _Bad."""
+    if isinstance(event, _Bad):
+        raise event
+    payload = bytes(event.payload)
+    if event.tenant_id is not None and event.tenant_id != tenant_id:
+        raise _Bad("tenant_id: is not that of the batch")
+    if nul and any("\x00" in (text or "") for text in (event.event_id, event.event_type, event.trace_id)):
+        raise _Bad("event_id, event_type and trace_id must not contain NUL")
+    if not event.schema_version.startswith("1."):
+        raise _Bad(f"schema_version: {event.schema_version!r:.40} is not known; accepted: 1.0")
+    if len(payload) > max_payload_bytes:
+        raise _Bad(f"payload: has {len(payload):,} bytes; accepted: at most {max_payload_bytes:,}")
+    if len(payload) > 2 * DEEPEST and depth_exceeds(payload, DEEPEST):
+        raise _Bad(f"payload: nested deeper than {DEEPEST} levels")
+    return Arrival(
+        event.event_id,
+        event.event_type,
+        payload,
+        None if event.occurred_at is None else _microseconds(event.occurred_at),
+        event.trace_id,
+        extra,
+    )
+
+
+def _microseconds(when: datetime) -> int:
+    if when.year in EDGES:
+        raise _Bad("occurred_at: is out of range; accepted: the years 2 to 9998")
+    return (when - EPOCH) // MICROSECOND
+
+
+def _placed(said: str) -> str:
+    """What the decoder says, with the path behind it."""
+    message, _, path = said.partition(" - at ")
+    return f"{message} at {path.strip('`')}" if path else message

@@ -1,0 +1,111 @@
+"""Arrays as PostgreSQL reads them in binary. The driver's own lists cost ten times as much for a thousand texts."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, cast
+
+import psycopg
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
+TEXT, TIMESTAMPTZ, UUID = 25, 1184, 2950
+TEXT_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY = 1009, 1185, 2951
+NULL = struct.pack("!i", -1)
+EPOCH_MICROSECONDS = 946_684_800_000_000
+"""PostgreSQL counts from the year 2000."""
+
+_length = struct.Struct("!i").pack
+_time = struct.Struct("!iq").pack
+_head = struct.Struct("!iiIii").pack
+
+
+class TextArray:
+    """Texts in UTF-8, or None."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Sequence[bytes | None]) -> None:
+        self.values = values
+
+
+class TimeArray:
+    """Microseconds since 1970, or None."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Sequence[int | None]) -> None:
+        self.values = values
+
+
+class UuidArray:
+    """UUIDs as 32 hexadecimal digits each."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Sequence[str]) -> None:
+        self.values = values
+
+
+class TextArrayDumper(Dumper):
+    """As the type text[]."""
+
+    format = Format.BINARY
+    oid = TEXT_ARRAY
+
+    def dump(self, obj: TextArray) -> bytes:
+        return _array(TEXT, len(obj.values), _sized(obj.values))
+
+
+class TimeArrayDumper(Dumper):
+    """As the type timestamptz[]."""
+
+    format = Format.BINARY
+    oid = TIMESTAMPTZ_ARRAY
+
+    def dump(self, obj: TimeArray) -> bytes:
+        items = (NULL if value is None else _time(8, value - EPOCH_MICROSECONDS) for value in obj.values)
+        return _array(TIMESTAMPTZ, len(obj.values), items)
+
+
+class UuidArrayDumper(Dumper):
+    """As the type uuid[]."""
+
+    format = Format.BINARY
+    oid = UUID_ARRAY
+
+    def dump(self, obj: UuidArray) -> bytes:
+        digits = bytes.fromhex("".join(obj.values))
+        sixteen = _length(16)
+        items = (sixteen + digits[at : at + 16] for at in range(0, len(digits), 16))
+        return _array(UUID, len(obj.values), items)
+
+
+def register(connection: psycopg.Connection[Any]) -> None:
+    """Let the connection take these as parameters."""
+    connection.adapters.register_dumper(TextArray, TextArrayDumper)
+    connection.adapters.register_dumper(TimeArray, TimeArrayDumper)
+    connection.adapters.register_dumper(UuidArray, UuidArrayDumper)
+
+
+def _sized(values: Sequence[bytes | None]) -> Iterable[bytes]:
+    """Each value behind its length; what the values have in common is used, as there are many of them."""
+    if None not in values:
+        count = len(values)
+        lengths = struct.pack(f"!{count}i", *map(len, cast(Sequence[bytes], values)))
+        parts: list[bytes] = [b""] * (2 * count)
+        parts[0::2] = [lengths[at : at + 4] for at in range(0, 4 * count, 4)]
+        parts[1::2] = cast(Sequence[bytes], values)
+        return parts
+    if not any(values):
+        return [NULL if value is None else _length(0) for value in values]
+    return chain.from_iterable((NULL, b"") if value is None else (_length(len(value)), value) for value in values)
+
+
+def _array(kind: int, count: int, items: Iterable[bytes]) -> bytes:
+    """One dimension, with nulls allowed; an empty array has none."""
+    if not count:
+        return _head(0, 1, kind, 0, 0)[:12]
+    return b"".join((_head(1, 1, kind, count, 1), *items))

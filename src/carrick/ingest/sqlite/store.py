@@ -1,0 +1,153 @@
+"""The inbox in an SQLite file: a batch is one transaction."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from carrick.entry import NewEntry
+from carrick.errors import KeyReused
+from carrick.ingest.auth import REMEMBER_SECONDS
+from carrick.ingest.batch import Arrival, Checked
+from carrick.ingest.problems import Replayed
+from carrick.ingest.relaying import onward
+from carrick.ingest.store import Seen, Taken
+from carrick.outbox.migration import Part
+from carrick.outbox.sqlite.database import Database, run
+from carrick.outbox.sqlite.database import rows as engine_rows
+from carrick.outbox.sqlite.migrate import check_schema
+from carrick.outbox.sqlite.moment import moment, moment_or_none, span
+from carrick.outbox.sqlite.putting import put_many_steps, put_steps
+from carrick.outbox.statement import query
+
+PACKAGE = "carrick.ingest.sqlite"
+PART = Part("ingest", PACKAGE)
+DAY_SECONDS = 86_400
+
+Arrived = Callable[[sqlite3.Connection, str, Sequence[Arrival]], None]
+"""Called in the transaction of a batch with its tenant and its new events, before they are relayed on.
+
+The place where another part of Carrick may look at what arrives; on PostgreSQL it is the function `carrick._arrived`.
+"""
+
+
+class SqliteInbox:
+    """The inbox in one file. `relay_channel`: where new events are put, nowhere when it is empty."""
+
+    def __init__(self, path: str | Path, *, relay_channel: str = "", arrived: Arrived | None = None) -> None:
+        self._database = Database(path)
+        self._relay_channel = relay_channel
+        self._arrived = arrived
+
+    def close(self) -> None:
+        self._database.close()
+
+    def check_schema(self) -> None:
+        with self._database.read() as connection:
+            check_schema(self._database.path, connection, PART)
+
+    def take(self, batch: Checked, signature: bytes | None) -> Taken:
+        entries = self._entries(batch)
+        with self._database.write() as connection:
+            if signature is not None and not _rows(connection, "remember_signature", signature=signature):
+                raise Replayed
+            new = _new(connection, batch)
+            received_at = _now(connection)
+            connection.executemany(query(PACKAGE, "take"), (_row(batch, arrival, received_at) for arrival in new))
+            if new and self._arrived is not None:
+                self._arrived(connection, batch.tenant_id, new)
+            if self._relay_channel:
+                _put(connection, [entries[arrival.event_id] for arrival in new])
+        return Taken(len(new), len(batch.arrivals) - len(new) + batch.repeated)
+
+    def recent(self, tenant_id: str, limit: int) -> list[Seen]:
+        with self._database.read() as connection:
+            return [
+                Seen(
+                    event_id=event_id,
+                    event_type=event_type,
+                    edge_id=edge_id,
+                    occurred_at=moment_or_none(occurred_at),
+                    received_at=moment(received_at),
+                )
+                for event_id, event_type, edge_id, occurred_at, received_at in _rows(
+                    connection, "recent", tenant_id=tenant_id, limit=limit
+                )
+            ]
+
+    def prune(self, retention_days: float, *, max_rows: int) -> int:
+        with self._database.write() as connection:
+            now = _now(connection)
+            _rows(connection, "prune_signatures", before=now - span(REMEMBER_SECONDS))
+            before = now - span(retention_days * DAY_SECONDS)
+            return connection.execute(query(PACKAGE, "prune"), {"before": before, "max_rows": max_rows}).rowcount
+
+    def _entries(self, batch: Checked) -> dict[str, NewEntry]:
+        """What the relay's channel gets for each event; made before the file is locked."""
+        if not self._relay_channel:
+            return {}
+        span_id = os.urandom(8).hex()
+        return {arrival.event_id: self._entry(batch, arrival, span_id) for arrival in batch.arrivals}
+
+    def _entry(self, batch: Checked, arrival: Arrival, span_id: str) -> NewEntry:
+        more = onward(arrival, batch.edge_id, span_id)
+        return NewEntry(
+            channel=self._relay_channel,
+            event_type=arrival.event_type,
+            payload=arrival.payload,
+            key=arrival.event_id,
+            tenant_id=batch.tenant_id,
+            group_key=more.group,
+            headers=more.headers,
+            traceparent=more.traceparent,
+            occurred_at=moment_or_none(arrival.occurred_at),
+        )
+
+
+def _new(connection: sqlite3.Connection, batch: Checked) -> list[Arrival]:
+    """The events that are not there yet; nobody else can store one meanwhile."""
+    ids = msgspec.json.encode([arrival.event_id for arrival in batch.arrivals]).decode()
+    known = {event_id for (event_id,) in _rows(connection, "known", tenant_id=batch.tenant_id, event_ids=ids)}
+    return [arrival for arrival in batch.arrivals if arrival.event_id not in known]
+
+
+def _row(batch: Checked, arrival: Arrival, received_at: int) -> dict[str, Any]:
+    return {
+        "tenant_id": batch.tenant_id,
+        "event_id": arrival.event_id,
+        "event_type": arrival.event_type,
+        "edge_id": batch.edge_id,
+        "trace_id": arrival.trace_id,
+        "occurred_at": arrival.occurred_at,
+        "received_at": received_at,
+        "extra": None if arrival.extra is None else arrival.extra.decode(),
+        "payload": arrival.payload.decode(),
+    }
+
+
+def _put(connection: sqlite3.Connection, entries: Sequence[NewEntry]) -> None:
+    """Relay new events on. One whose key the outbox still knows went out before, and does not go again."""
+    try:
+        run(connection, put_many_steps(entries))
+    except KeyReused:
+        for entry in _unknown(connection, entries):
+            run(connection, put_steps(entry))
+
+
+def _unknown(connection: sqlite3.Connection, entries: Sequence[NewEntry]) -> Iterator[NewEntry]:
+    keys = msgspec.json.encode([(entry.channel, entry.tenant_id, entry.key) for entry in entries]).decode()
+    known = {place for (place,) in engine_rows(connection, "known_keys", keys=keys)}
+    return (entry for place, entry in enumerate(entries) if place not in known)
+
+
+def _now(connection: sqlite3.Connection) -> int:
+    return int(engine_rows(connection, "now")[0][0])
+
+
+def _rows(connection: sqlite3.Connection, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
+    return connection.execute(query(PACKAGE, name), params).fetchall()

@@ -1,0 +1,51 @@
+"""The inbox: where events are stored, each once per (tenant, event id). SQLite and PostgreSQL implement it.
+
+What a batch writes, it writes in one transaction: the memory of its signature, the events, their entries in the outbox
+channel that relays them on. So a crash leaves all of it or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+from carrick.ingest.batch import Checked
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """How many events of a batch were new, and how many were there already."""
+
+    accepted: int
+    duplicated: int
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """One event that is remembered: what it was, not what it carried."""
+
+    event_id: str
+    event_type: str
+    edge_id: str | None
+    occurred_at: datetime | None
+    received_at: datetime
+
+
+class Inbox(Protocol):
+    """The inbox of one database. Safe to use from several threads."""
+
+    def close(self) -> None:
+        """Give back every connection. The inbox cannot be used afterwards."""
+
+    def check_schema(self) -> None:
+        """Raise SchemaMissing, SchemaOutdated or SchemaTooNew when this release cannot work with the database."""
+
+    def take(self, batch: Checked, signature: bytes | None) -> Taken:
+        """Store what is new of the batch, durably, and relay it on. Raises Replayed when the signature is known."""
+
+    def recent(self, tenant_id: str, limit: int) -> Sequence[Seen]:
+        """The tenant's events that came last, the newest first."""
+
+    def prune(self, retention_days: float, *, max_rows: int) -> int:
+        """Forget events that came longer ago, at most so many, and old signatures; how many events."""

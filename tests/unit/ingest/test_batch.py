@@ -1,0 +1,188 @@
+"""Batches: what is read of them, what is wrong with all of one, and what is wrong with one event."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from carrick.ingest.problems import TooLarge, Unreadable
+from tests.batches import batch, body, event, numbered, read
+
+
+def test_a_batch_is_read_with_its_payloads_as_they_came() -> None:
+    text = body(event("a", payload="P"), event("b")).replace(b'"P"', b'{ "n" : 1.00,"n":2 }')
+    found = read(text)
+    assert (found.tenant_id, found.edge_id, found.repeated, found.faults) == ("farm-1", "gate-7", 0, [])
+    assert [arrival.payload for arrival in found.arrivals] == [b'{ "n" : 1.00,"n":2 }', b'{"celsius": 21.5}']
+    assert found.arrivals[0].occurred_at == 1777636800_000001
+
+
+def test_only_id_type_and_payload_are_needed() -> None:
+    found = read(b'{"tenant_id": "t", "events": [{"event_id": "a", "event_type": "x", "payload": null}]}')
+    assert (found.arrivals[0].event_id, found.arrivals[0].occurred_at, found.edge_id) == ("a", None, None)
+
+
+def test_an_empty_batch_is_a_batch() -> None:
+    assert read(body()).arrivals == []
+
+
+def test_a_batch_without_a_tenant_of_its_own_is_accepted() -> None:
+    assert read(body(event(tenant_id=""), tenant_id="")).tenant_id == ""
+
+
+def test_further_fields_are_kept_as_they_came() -> None:
+    text = body(event("a", device_id="d-7", more="M"), event("b")).replace(b'"M"', b'{"x" : 1.0}')
+    first, second = read(text).arrivals
+    assert (first.extra, second.extra) == (b'{"device_id":"d-7","more":{"x" : 1.0}}', None)
+
+
+def test_an_id_that_comes_again_counts_once() -> None:
+    found = read(body(event("a", payload=1), event("b"), event("a", payload=2)))
+    assert [(arrival.event_id, arrival.payload) for arrival in found.arrivals] == [
+        ("a", b"1"),
+        ("b", b'{"celsius": 21.5}'),
+    ]
+    assert found.repeated == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b'{"tenant_id": "t", "events": []} x', "not JSON"),
+        (b"\xff", "not UTF-8 (invalid start byte at byte 0)"),
+        (body(event(payload="x")).replace(b'"x"', b'"\xff"'), "not UTF-8"),
+        (b"[]", "Expected `object`, got `array`"),
+        (b"null", "Expected `object`, got `null`"),
+        (b'{"events": []}', "missing required field `tenant_id`"),
+        (b'{"tenant_id": "t"}', "missing required field `events`"),
+        (b'{"tenant_id": 1, "events": []}', "Expected `str`, got `int` at $.tenant_id"),
+        (b'{"tenant_id": "t", "events": {}}', "Expected `array`, got `object` at $.events"),
+        (body(tenant_id="x" * 256), "length <= 255 at $.tenant_id"),
+        (body(edge_id="x" * 256), "length <= 255 at $.edge_id"),
+        (body(tenant_id="a\0b"), "contains a NUL character at $.tenant_id"),
+        (body(edge_id="a\0b"), "contains a NUL character at $.edge_id"),
+        (body(sent_at="yesterday"), "at $.sent_at"),
+        (body(event(payload=1)).replace(b"1}", b"01}"), "not JSON"),
+        (body(event(payload="x")).replace(b'"x"', b'"\x01"'), "not JSON"),
+        (b'{"tenant_id": "t", "events": ' + b"[" * 5000 + b"]" * 5000 + b"}", "not JSON"),
+    ],
+)
+def test_a_malformed_batch_is_refused_with_the_path_of_the_fault(text: bytes, said: str) -> None:
+    with pytest.raises(Unreadable) as refused:
+        read(text)
+    assert str(refused.value).startswith("body: ")
+    assert said in str(refused.value)
+
+
+def test_a_thousand_events_are_accepted_and_one_more_is_too_many() -> None:
+    assert len(read(body(*numbered(1000))).arrivals) == 1000
+    with pytest.raises(TooLarge, match="1,001 events; accepted: at most 1,000"):
+        read(body(*numbered(1001)))
+    with pytest.raises(TooLarge, match="100,000 events"):
+        read(b'{"tenant_id": "t", "events": [' + b",".join([b"0"] * 100_000) + b"]}")
+
+
+def test_the_tenant_of_the_header_must_be_the_batch_s() -> None:
+    assert read(body(event()), tenant_header="farm-1").arrivals
+    with pytest.raises(Unreadable, match="x-tenant-id"):
+        read(body(event()), tenant_header="farm-2")
+
+
+FAULTS: list[tuple[Any, str]] = [
+    (event("bad", event_type=7), "Expected `str`, got `int` at $.event_type"),
+    (event("bad", event_type=""), "length >= 1 at $.event_type"),
+    (event("bad", event_type="x" * 256), "length <= 255 at $.event_type"),
+    (event("bad", event_type="a\0"), "must not contain NUL"),
+    (event("bad", occurred_at="yesterday"), "at $.occurred_at"),
+    (event("bad", occurred_at="2026-05-01T12:00:00"), "at $.occurred_at"),
+    (event("bad", occurred_at="0001-01-01T00:00:00+14:00"), "out of range"),
+    (event("bad", occurred_at="9999-12-31T23:59:59-14:00"), "out of range"),
+    (event("bad", trace_id=7), "at $.trace_id"),
+    (event("bad", trace_id="a\0"), "must not contain NUL"),
+    (event("bad", tenant_id="farm-2"), "tenant_id: is not that of the batch"),
+    (event("bad", schema_version="2.0"), "schema_version: '2.0' is not known; accepted: 1.0"),
+    ({"event_id": "bad", "event_type": "x"}, "missing required field `payload`"),
+    (event("bad", payload=json.loads("[" * 101 + "]" * 101)), "nested deeper than 100 levels"),
+    (event("bad", payload="x" * 2000), "payload: has 2,002 bytes; accepted: at most 1,000"),
+    (event("bad", more="x" * 70_000), "the further fields have 70,"),
+    (event("bad", more="a\0"), "a further field contains NUL"),
+    (event("bad", more=json.loads("[" * 101 + "]" * 101)), "nested too deeply"),
+]
+
+
+@pytest.mark.parametrize(("bad", "said"), FAULTS)
+def test_a_bad_event_is_named_and_the_others_go_on(bad: Any, said: str) -> None:
+    found = read(body(event("first"), bad, event("last")), max_payload_bytes=1000)
+    assert [arrival.event_id for arrival in found.arrivals] == ["first", "last"]
+    (fault,) = found.faults
+    assert (fault.event_id, fault.index) == ("bad", None)
+    assert said in fault.error
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        7,
+        None,
+        "x",
+        [],
+        {},
+        event(""),
+        event("x" * 256),
+        event(7),
+        {k: v for k, v in event().items() if k != "event_id"},
+    ],
+)
+def test_an_event_without_a_usable_id_is_named_by_its_place(bad: Any) -> None:
+    found = read(body(event("first"), bad, event("last")))
+    assert [arrival.event_id for arrival in found.arrivals] == ["first", "last"]
+    (fault,) = found.faults
+    assert (fault.event_id, fault.index) == (None, 1)
+
+
+def test_an_id_with_nul_is_refused_for_that_event_only() -> None:
+    found = read(body(event("a\0b"), event("b")))
+    assert [arrival.event_id for arrival in found.arrivals] == ["b"]
+    assert "NUL" in found.faults[0].error
+
+
+def test_a_further_number_that_is_out_of_range_is_refused_for_that_event_only() -> None:
+    found = read(body(event("a", more="N"), event("b")).replace(b'"N"', b"1e400"))
+    assert [arrival.event_id for arrival in found.arrivals] == ["b"]
+    assert "a further field cannot be kept" in found.faults[0].error
+
+
+@pytest.mark.parametrize("half", [r"\ud800", r"\uDC00", r"\ud800x", r"\ud800\ud800", r"\udc00\ud800", r"\\\ud800"])
+def test_half_a_surrogate_pair_is_refused_for_that_event_only(half: str) -> None:
+    text = body(event("a", payload="H"), event("b", payload="F")).replace(b'"H"', f'"{half}"'.encode())
+    text = text.replace(b'"F"', rb'"\ud83d\ude00 \\ud800 \ufdd0"')
+    found = read(text)
+    assert [(arrival.event_id, arrival.payload) for arrival in found.arrivals] == [
+        ("b", rb'"\ud83d\ude00 \\ud800 \ufdd0"')
+    ]
+    (fault,) = found.faults
+    assert (fault.event_id, fault.error) == ("a", "contains a lone surrogate; accepted: whole surrogate pairs")
+
+
+def test_nul_in_a_payload_survives() -> None:
+    found = read(body(event("a", payload="a\0b")))
+    assert found.arrivals[0].payload == rb'"a\u0000b"'
+
+
+def test_a_message_about_an_event_is_not_longer_than_a_line() -> None:
+    found = read(body(event("bad", schema_version="9" * 100_000)))
+    assert len(found.faults[0].error) < 500
+
+
+def test_the_last_of_two_equal_keys_counts() -> None:
+    twice = b'{"event_id": "a", "event_id": "b", "event_type": "x", "payload": 1}'
+    found = read(b'{"tenant_id": "x", "tenant_id": "t", "events": [' + twice + b"]}")
+    assert (found.tenant_id, found.arrivals[0].event_id) == ("t", "b")
+
+
+def test_further_fields_of_the_batch_are_nobody_s_business() -> None:
+    assert read(json.dumps(batch(event("a"), more=1)).encode()).arrivals

@@ -1,0 +1,118 @@
+"""Bodies without their compression: whole, damaged, too large and unknown."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+import zlib
+
+import pytest
+import zstandard
+
+from carrick.ingest.body import MAX_BODY_BYTES, check_encoding, check_type, unfolded
+from carrick.ingest.problems import TooLarge, Unreadable, Unsupported
+
+TEXT = b'{"a": 1}' * 1000
+
+
+def unsized(text: bytes) -> bytes:
+    """A zstd frame that does not say how much is in it."""
+    return zstandard.ZstdCompressor(write_content_size=False).compress(text)
+
+
+WHOLE = {
+    "identity": TEXT,
+    "gzip": gzip.compress(TEXT),
+    "gzip, two members": gzip.compress(TEXT[:5]) + gzip.compress(TEXT[5:]),
+    "zstd": zstandard.compress(TEXT),
+    "zstd, size not told": unsized(TEXT),
+}
+"""The encoding is the first word of a name."""
+
+DAMAGED = {
+    "gzip, empty": b"",
+    "gzip, plain text": TEXT,
+    "gzip, zlib instead": zlib.compress(TEXT),
+    "gzip, cut": gzip.compress(TEXT)[:-1],
+    "gzip, wrong sum": gzip.compress(TEXT)[:-9] + b"x" * 9,
+    "gzip, more behind": gzip.compress(TEXT) + b"more",
+    "zstd, empty": b"",
+    "zstd, plain text": TEXT,
+    "zstd, cut": zstandard.compress(TEXT)[:-1],
+    "zstd, more behind": zstandard.compress(TEXT) + b"more",
+    "zstd, size not told, cut": unsized(TEXT)[:-1],
+    "zstd, garbage": zstandard.compress(TEXT)[:6] + b"x" * 20,
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_body_is_unfolded(name: str) -> None:
+    assert unfolded(WHOLE[name], name.partition(",")[0]) == TEXT
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_body_is_refused(name: str) -> None:
+    encoding = name.partition(",")[0]
+    with pytest.raises(Unreadable, match=f"no {encoding}"):
+        unfolded(DAMAGED[name], encoding)
+
+
+def test_the_largest_body_is_accepted() -> None:
+    text = b" " * MAX_BODY_BYTES
+    for encoding, body in (("gzip", gzip.compress(text)), ("zstd", zstandard.compress(text)), ("zstd", unsized(text))):
+        assert len(unfolded(body, encoding)) == MAX_BODY_BYTES
+
+
+BOMBS = {
+    "gzip": gzip.compress(b"\0" * (64 * 1024 * 1024), 9),
+    "gzip, many members": gzip.compress(b"\0" * (1024 * 1024)) * 64,
+    "zstd": zstandard.compress(b"\0" * (64 * 1024 * 1024)),
+    "zstd, size not told": unsized(b"\0" * (64 * 1024 * 1024)),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_bomb_is_refused_before_it_unfolds(bomb: str) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLarge, match="10,485,760"):
+            unfolded(BOMBS[bomb], bomb.partition(",")[0])
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 4 * MAX_BODY_BYTES
+
+
+def test_a_frame_that_lies_about_its_size_is_refused() -> None:
+    honest = bytearray(zstandard.compress(b"\0" * 100_000_000))
+    size_at = honest.index((100_000_000).to_bytes(4, "little"))
+    honest[size_at : size_at + 4] = (1000).to_bytes(4, "little")
+    with pytest.raises(Unreadable, match="no zstd"):
+        unfolded(bytes(honest), "zstd")
+
+
+@pytest.mark.parametrize("encoding", [None, "", "identity", "gzip", "GZIP", " zstd "])
+def test_known_encodings_are_accepted(encoding: str | None) -> None:
+    assert check_encoding(encoding) in ("identity", "gzip", "zstd")
+
+
+@pytest.mark.parametrize("encoding", ["br", "deflate", "gzip, gzip", "gzip,zstd", "x-gzip", "\udcff"])
+def test_other_encodings_are_not(encoding: str) -> None:
+    with pytest.raises(Unsupported, match="accepted: gzip, zstd, identity"):
+        check_encoding(encoding)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["application/json", "Application/JSON", "application/json; charset=utf-8", 'application/json;charset="UTF-8"'],
+)
+def test_json_is_accepted(kind: str) -> None:
+    check_type(kind)
+
+
+@pytest.mark.parametrize(
+    "kind", [None, "", "text/plain", "application/jsonp", "application/json; charset=utf-16", "multipart/form-data"]
+)
+def test_other_content_is_not(kind: str | None) -> None:
+    with pytest.raises(Unsupported, match="accepted"):
+        check_type(kind)
