@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -21,8 +21,9 @@ if TYPE_CHECKING:  # what a command does not need is not loaded
     from carrick.contacts.contacts import Contacts
     from carrick.forward.demo import EdgeDemo
     from carrick.forward.service import Forwarder
+    from carrick.ingest.batch import Arrival
     from carrick.ingest.service import Ingest
-    from carrick.ingest.store import Inbox
+    from carrick.ingest.store import Arrived, Inbox, Watcher
     from carrick.ops.metrics import Metrics
     from carrick.relay.crew import Leg
     from carrick.relay.relay import RelaySettings
@@ -104,21 +105,40 @@ def ingest(settings: Settings) -> Ingest:
     largest = MAX_BODY_BYTES
     if name := settings.ingest.relay_channel:
         largest = min(largest, _relay_channel(outbox, name).max_payload_bytes)
-    inbox = open_inbox(settings.database_url, relay_channel=name)
+    contacts = open_contacts(settings.database_url, settings)
+    inbox = open_inbox(settings.database_url, relay_channel=name, watcher=resolving(contacts))
     inbox.check_schema()
-    return Ingest(inbox, outbox.store, settings, max_payload_bytes=largest)
+    return Ingest(inbox, outbox.store, contacts, settings, max_payload_bytes=largest)
 
 
-def open_inbox(database_url: str, *, relay_channel: str = "") -> Inbox:
+def open_inbox(database_url: str, *, relay_channel: str = "", watcher: Watcher | None = None) -> Inbox:
     """The inbox of that database; close it when done. Raises InvalidInput, MissingExtra or a StoreError."""
     database = opening.named_database(database_url)
     if database.backend == "sqlite":
         from carrick.ingest.sqlite.store import SqliteInbox
 
-        return SqliteInbox(database.target, relay_channel=relay_channel)
+        return SqliteInbox(database.target, relay_channel=relay_channel, watcher=watcher)
     with opening.psycopg_needed():
         from carrick.ingest.postgres.store import PostgresInbox
-    return PostgresInbox(database.target, relay_channel=relay_channel)
+    return PostgresInbox(database.target, relay_channel=relay_channel, watcher=watcher)
+
+
+def resolving(contacts: Contacts) -> Watcher:
+    """Resolves the contacts of new events, where their tenant has turned that on."""
+    from carrick.contacts import arrival
+
+    def watch(events: Sequence[Arrival]) -> Arrived | None:
+        found = {event.event_id: arrival.contact_in(event.payload) for event in events}
+        if all(contact is None for contact in found.values()):
+            return None
+
+        def arrived(connection: Any, tenant_id: str, new: Sequence[Arrival]) -> None:
+            with_contacts = [arrival.Arrival(event.event_id, found[event.event_id]) for event in new]
+            contacts.arrive_in(connection, tenant_id, with_contacts)
+
+        return arrived
+
+    return watch
 
 
 def _relay_channel(outbox: Outbox, name: str) -> Channel:

@@ -39,8 +39,14 @@ class ResolveAnswer(msgspec.Struct, kw_only=True):
     merged: tuple[UUID, ...]
 
 
-def routes(contacts: Contacts, threads: Threads, guards: Sequence[Callable[[web.Request], None]] = ()) -> list[Route]:
-    """The endpoints of contacts. The guards look at each request first and raise a Problem."""
+def routes(
+    contacts: Contacts,
+    threads: Threads,
+    *,
+    guards: Sequence[Callable[[web.Request], None]] = (),
+    body_guards: Sequence[Callable[[web.Request, bytes], None]] = (),
+) -> list[Route]:
+    """The endpoints of contacts. The guards look at each request first, and at its body, and raise a Problem."""
 
     async def resolve_contact(call: Call[None, ResolveBody]) -> ResolveAnswer:
         body = call.body
@@ -56,7 +62,8 @@ def routes(contacts: Contacts, threads: Threads, guards: Sequence[Callable[[web.
             handle=resolve_contact,
             takes=ResolveBody,
             gives=ResolveAnswer,
-            problems=[400, 401, 413, 503, 507],
+            problems=[400, 401, 408, 413, 503, 507],
             guards=guards,
+            body_guards=body_guards,
         )
     ]

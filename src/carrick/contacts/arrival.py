@@ -10,7 +10,7 @@ import msgspec
 
 from carrick.contacts.identity import IdentityType, check_tenant, given_identities, given_traits
 from carrick.contacts.store import ContactStore, Request, Resolved
-from carrick.errors import InvalidInput
+from carrick.errors import InvalidInput, MissingExtra
 from carrick.outbox.statement import Steps
 from carrick.outbox.wording import cleaned
 
@@ -35,6 +35,23 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Arrived = Resolved | Refused | None
+
+
+def contact_in(payload: bytes) -> Any:
+    """The `contact` of a JSON payload; None where there is none."""
+    if b'"contact"' not in payload and b"\\u" not in payload:
+        return None
+    try:
+        return _carrying.decode(payload).contact
+    except msgspec.ValidationError:  # not an object
+        return None
+
+
+class _Carrying(msgspec.Struct):
+    contact: Any = None
+
+
+_carrying = msgspec.json.Decoder(_Carrying)
 
 
 def request_of(contact: Any, region: str | None = None) -> Request:
@@ -67,7 +84,7 @@ def arrive_steps(
     for place in present:
         try:
             requests[place] = request_of(arrivals[place].contact, region)
-        except InvalidInput as error:
+        except (InvalidInput, MissingExtra) as error:
             answers[place] = refused = Refused(problem=cleaned(str(error), MOST_PROBLEM))
             yield from _tell_refused(store, tenant, arrivals[place], refused)
     resolved = yield from store.resolve_many_steps(tenant, list(requests.values()))

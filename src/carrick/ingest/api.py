@@ -14,6 +14,8 @@ from typing import Any
 from aiohttp import web
 
 from carrick import __version__
+from carrick.contacts.api import routes as contact_routes
+from carrick.contacts.contacts import Contacts
 from carrick.errors import BacklogFull, CarrickError, StoreError
 from carrick.ingest import answers, auth
 from carrick.ingest.batch import Batch
@@ -51,6 +53,7 @@ class Api:
         limits: answers.Limits,
         max_in_flight: int,
         body_seconds: float,
+        contacts: Contacts,
     ) -> None:
         self._inbox = inbox
         self._desk = desk
@@ -61,12 +64,15 @@ class Api:
         self._limits = limits
         self._max_in_flight = max_in_flight
         self._body_seconds = body_seconds
+        self._contacts = contacts
         self._in_flight = 0
 
     def routes(self) -> list[Route]:
         """Every endpoint."""
         return described(
-            "Carrick ingest", "Takes batches of events, each event once.", [*self._own(), *self._diagnostics()]
+            "Carrick ingest",
+            "Takes batches of events, each event once, and keeps one contact per person.",
+            [*self._own(), *self._of_contacts(), *self._diagnostics()],
         )
 
     def _own(self) -> list[Route]:
@@ -84,6 +90,12 @@ class Api:
                 problems=[400, 401, 408, 413, 415, 429, 503],
             ),
         ]
+
+    def _of_contacts(self) -> list[Route]:
+        """Guarded as a batch is. To resolve again changes nothing, so signatures are not remembered."""
+        return contact_routes(
+            self._contacts, self._threads, guards=[self._admit_headers], body_guards=[self._admit_body]
+        )
 
     def _diagnostics(self) -> list[Route]:
         return [
@@ -129,21 +141,22 @@ class Api:
 
     def _admit(self, request: web.Request) -> None:
         """The same authentication as for a batch; what is read is not remembered, so it may be asked again."""
+        self._admit_body(request, b"")
+
+    def _admit_headers(self, request: web.Request) -> None:
         with self._telling(request):
-            asked = auth.Request(method=request.method, path=request.rel_url.raw_path, headers=request.headers)
-            self._guard.check(asked, _now_ms())
+            self._guard.check_headers(request.headers, _now_ms())
+
+    def _admit_body(self, request: web.Request, body: bytes) -> None:
+        with self._telling(request):
+            self._guard.check(_as_sent(request, body), _now_ms())
 
     async def _take(self, request: web.Request) -> answers.Verdict:
         now_ms = _now_ms()
         self._guard.check_headers(request.headers, now_ms)
         check_type(request.headers.get("Content-Type"))
         encoding = check_encoding(request.headers.get("Content-Encoding"))
-        sent = auth.Request(
-            method=request.method,
-            path=request.rel_url.raw_path,
-            headers=request.headers,
-            body=await self._body(request),
-        )
+        sent = _as_sent(request, await self._body(request))
         return await self._threads.call(self._desk.take, sent, encoding, now_ms)
 
     async def _body(self, request: web.Request) -> bytes:
@@ -193,6 +206,10 @@ class Api:
                 },
             )
             raise problem from None
+
+
+def _as_sent(request: web.Request, body: bytes) -> auth.Request:
+    return auth.Request(method=request.method, path=request.rel_url.raw_path, headers=request.headers, body=body)
 
 
 def _problem(error: Exception) -> Problem:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
+from carrick.contacts.contacts import Contacts
 from carrick.ingest.answers import Limits
 from carrick.ingest.api import Api
 from carrick.ingest.auth import Guard
@@ -32,9 +33,12 @@ Started = Callable[[int, int], None]
 class Ingest:
     """Runs once. `max_payload_bytes` is what the channel takes that events are relayed to."""
 
-    def __init__(self, inbox: Inbox, store: Store, settings: Settings, *, max_payload_bytes: int) -> None:
+    def __init__(
+        self, inbox: Inbox, store: Store, contacts: Contacts, settings: Settings, *, max_payload_bytes: int
+    ) -> None:
         self._inbox = inbox
         self._store = store
+        self._contacts = contacts
         self._settings = settings
         self._max_payload_bytes = max_payload_bytes
         self._threads = Threads(THREADS)
@@ -71,11 +75,13 @@ class Ingest:
             limits=Limits(max_payload_bytes=self._max_payload_bytes),
             max_in_flight=self._settings.ingest.max_in_flight,
             body_seconds=self._settings.ingest.body_seconds,
+            contacts=self._contacts,
         )
 
     def _check(self) -> None:
         self._store.check_schema()
         self._inbox.check_schema()
+        self._contacts.store.check_schema()
 
     async def _work(self, stopping: asyncio.Event) -> None:
         """Upkeep, on one replica at a time, until told to stop."""

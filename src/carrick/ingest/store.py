@@ -6,13 +6,20 @@ channel that relays them on. So a crash leaves all of it or nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
-from carrick.ingest.batch import Checked
+from carrick.ingest.batch import Arrival, Checked
+
+Arrived = Callable[[Any, str, Sequence[Arrival]], None]
+"""Called in the transaction of a batch, on its connection, with its tenant and its new events; what it raises undoes
+the batch."""
+
+Watcher = Callable[[Sequence[Arrival]], Arrived | None]
+"""Looks at the events of a batch before they are stored: what to do with those that are new, None for nothing."""
 
 
 class Taken(msgspec.Struct, frozen=True):

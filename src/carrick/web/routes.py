@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -9,6 +10,9 @@ import msgspec
 from aiohttp import web
 
 from carrick.web.problems import Problem, bad_input, catch_problems
+
+BODY_SECONDS = 60.0
+"""How long a body may take to arrive."""
 
 Q = TypeVar("Q")
 B = TypeVar("B")
@@ -36,7 +40,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class Route(msgspec.Struct, frozen=True, kw_only=True):
     """One endpoint. `takes` and `query` are msgspec types; `gives` is the type of the answer with `status`.
 
-    `problems` are the other statuses it may answer with. `guards` look at the request first and raise a Problem.
+    `problems` are the other statuses it may answer with. `guards` look at the request first and raise a Problem;
+    `body_guards` look again when its body has come, before anything is made of it.
     `reads_itself`: the body is left in the request for `handle` to read; `takes` only describes it.
     """
 
@@ -52,6 +57,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     query: Any = None
     problems: Sequence[int] = ()
     guards: Sequence[Callable[[web.Request], None]] = ()
+    body_guards: Sequence[Callable[[web.Request, bytes], None]] = ()
 
 
 def application(routes: Sequence[Route], *, max_body_bytes: int) -> web.Application:
@@ -68,7 +74,9 @@ def _handler(route: Route) -> Callable[[web.Request], Awaitable[web.StreamRespon
     async def handle(request: web.Request) -> web.StreamResponse:
         for guard in route.guards:
             guard(request)
-        raw = await request.read() if body is not None else b""
+        raw = await _read(request) if body is not None else b""
+        for body_guard in route.body_guards:
+            body_guard(request, raw)
         call = Call(
             query=_query(route, request),
             body=_body(route, body, raw),
@@ -84,6 +92,15 @@ def _handler(route: Route) -> Callable[[web.Request], Awaitable[web.StreamRespon
         return as_json(value, route.status)
 
     return handle
+
+
+async def _read(request: web.Request) -> bytes:
+    """The body as it was sent. Raises Problem when it is slow."""
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await request.read()
+    except TimeoutError:
+        raise Problem(408, "too_slow", f"the body did not arrive within {BODY_SECONDS:g} seconds") from None
 
 
 def _query(route: Route, request: web.Request) -> Any:

@@ -41,7 +41,7 @@ def ask(contacts: Contacts, *bodies: Any, key: str = "k") -> list[tuple[int, Any
 
     async def main() -> list[tuple[int, Any]]:
         threads = Threads(2)
-        app = application(routes(contacts, threads, [admit]), max_body_bytes=100_000)
+        app = application(routes(contacts, threads, guards=[admit]), max_body_bytes=100_000)
         answers = []
         async with serving(app, "127.0.0.1", 0) as port, aiohttp.ClientSession() as session:
             for body in bodies:

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from carrick.ingest.auth import REMEMBER_SECONDS
-from carrick.ingest.batch import Checked
+from carrick.ingest.batch import Arrival, Checked
 from carrick.ingest.postgres.arrays import TextArray, TimeArray, UuidArray, register
 from carrick.ingest.problems import Replayed
 from carrick.ingest.relaying import onward
-from carrick.ingest.store import Seen, Taken
+from carrick.ingest.store import Seen, Taken, Watcher
 from carrick.outbox.ids import new_ids
 from carrick.outbox.migration import Part
-from carrick.outbox.postgres.connections import Connections
+from carrick.outbox.postgres.connections import Connection, Connections
 from carrick.outbox.postgres.migrate import check_schema
 from carrick.outbox.statement import query
 
@@ -26,9 +26,10 @@ PART = Part("ingest", PACKAGE)
 class PostgresInbox:
     """The inbox in one PostgreSQL database. `relay_channel`: where new events are put, nowhere when it is empty."""
 
-    def __init__(self, dsn: str, *, relay_channel: str = "") -> None:
+    def __init__(self, dsn: str, *, relay_channel: str = "", watcher: Watcher | None = None) -> None:
         self._connections = Connections(dsn)
         self._relay_channel = relay_channel
+        self._watcher = watcher
 
     def close(self) -> None:
         self._connections.close()
@@ -40,9 +41,15 @@ class PostgresInbox:
     def take(self, batch: Checked, signature: bytes | None) -> Taken:
         params = _columns(batch) | self._onward(batch)
         params |= {"tenant_id": batch.tenant_id, "edge_id": batch.edge_id, "signature": signature}
-        ((replayed, stored),) = self._rows("take", **params)
-        if replayed:
-            raise Replayed
+        arrived = None if self._watcher is None else self._watcher(batch.arrivals)
+        with self._connections.connection() as connection:
+            if arrived is None:
+                stored, _ = _take(connection, params)
+            else:
+                with connection.transaction():
+                    stored, new_ids = _take(connection, params)
+                    if stored:
+                        arrived(connection, batch.tenant_id, _new(batch, new_ids))
         return Taken(stored, len(batch.arrivals) - stored + batch.repeated)
 
     def recent(self, tenant_id: str, limit: int) -> list[Seen]:
@@ -70,10 +77,29 @@ class PostgresInbox:
 
     def _rows(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
         with self._connections.connection() as connection:
-            register(connection)
-            with connection.cursor(binary=True) as cursor:
-                cursor.execute(query(PACKAGE, name).encode(), params)
-                return cursor.fetchall()
+            return _asked(connection, name, params)
+
+
+def _take(connection: Connection, params: dict[str, Any]) -> tuple[int, list[str] | None]:
+    """How many events were new, and the ids of those that were, None for all. Raises Replayed."""
+    ((replayed, stored, new_ids),) = _asked(connection, "take", params)
+    if replayed:
+        raise Replayed
+    return stored, new_ids
+
+
+def _new(batch: Checked, new_ids: list[str] | None) -> Sequence[Arrival]:
+    if new_ids is None:
+        return batch.arrivals
+    known = set(new_ids)
+    return [arrival for arrival in batch.arrivals if arrival.event_id in known]
+
+
+def _asked(connection: Connection, name: str, params: dict[str, Any]) -> list[tuple[Any, ...]]:
+    register(connection)
+    with connection.cursor(binary=True) as cursor:
+        cursor.execute(query(PACKAGE, name).encode(), params)
+        return cursor.fetchall()
 
 
 def _columns(batch: Checked) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from carrick.ingest.auth import REMEMBER_SECONDS
 from carrick.ingest.batch import Arrival, Checked
 from carrick.ingest.problems import Replayed
 from carrick.ingest.relaying import onward
-from carrick.ingest.store import Seen, Taken
+from carrick.ingest.store import Seen, Taken, Watcher
 from carrick.outbox.migration import Part
 from carrick.outbox.sqlite.database import Database, run
 from carrick.outbox.sqlite.database import rows as engine_rows
@@ -29,20 +29,14 @@ PACKAGE = "carrick.ingest.sqlite"
 PART = Part("ingest", PACKAGE)
 DAY_SECONDS = 86_400
 
-Arrived = Callable[[sqlite3.Connection, str, Sequence[Arrival]], None]
-"""Called in the transaction of a batch with its tenant and its new events, before they are relayed on.
-
-The place where another part of Carrick may look at what arrives; on PostgreSQL it is the function `carrick._arrived`.
-"""
-
 
 class SqliteInbox:
     """The inbox in one file. `relay_channel`: where new events are put, nowhere when it is empty."""
 
-    def __init__(self, path: str | Path, *, relay_channel: str = "", arrived: Arrived | None = None) -> None:
+    def __init__(self, path: str | Path, *, relay_channel: str = "", watcher: Watcher | None = None) -> None:
         self._database = Database(path)
         self._relay_channel = relay_channel
-        self._arrived = arrived
+        self._watcher = watcher
 
     def close(self) -> None:
         self._database.close()
@@ -53,16 +47,17 @@ class SqliteInbox:
 
     def take(self, batch: Checked, signature: bytes | None) -> Taken:
         entries = self._entries(batch)
+        arrived = None if self._watcher is None else self._watcher(batch.arrivals)
         with self._database.write() as connection:
             if signature is not None and not _rows(connection, "remember_signature", signature=signature):
                 raise Replayed
             new = _new(connection, batch)
             received_at = _now(connection)
             connection.executemany(query(PACKAGE, "take"), (_row(batch, arrival, received_at) for arrival in new))
-            if new and self._arrived is not None:
-                self._arrived(connection, batch.tenant_id, new)
             if self._relay_channel:
                 _put(connection, [entries[arrival.event_id] for arrival in new])
+            if new and arrived is not None:
+                arrived(connection, batch.tenant_id, new)
         return Taken(len(new), len(batch.arrivals) - len(new) + batch.repeated)
 
     def recent(self, tenant_id: str, limit: int) -> list[Seen]:

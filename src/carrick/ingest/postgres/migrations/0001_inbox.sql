@@ -24,24 +24,22 @@ create table carrick.ingest_signature (
 comment on table carrick.ingest_signature is 'Signatures of batches that were taken: the same request again is a replay.';
 create index ingest_signature_seen on carrick.ingest_signature (seen_at);
 
--- Called in the transaction of a batch with the ids of its new events, before they are relayed on. Does nothing: the place
--- where another part of Carrick, which replaces this function, may look at what arrives.
-create function carrick._arrived(p_tenant_id text, p_event_ids text[]) returns void
-  language sql as '';
+-- Turned on and off with that of the other tables that hold a tenant's data: carrick.enable_row_security().
+create policy carrick_tenant on carrick.inbox
+  using (tenant_id = current_setting('carrick.tenant', true)) with check (tenant_id = current_setting('carrick.tenant', true));
 
--- Takes the events of one tenant in one round trip. Whether the request was a replay (then nothing is written), and how
--- many events were new. Events are inserted in the order of their ids, so that two batches with the same events wait for
+-- Takes the events of one tenant in one round trip. Whether the request was a replay (then nothing is written), how many
+-- events were new, and which, unless it is all of them. Events are inserted in the order of their ids, so that two batches with the same events wait for
 -- each other instead of deadlocking; one that waited sees what the other committed. They are relayed in the order given.
 -- Mostly all are new, and an insert that need not look for conflicts costs two thirds: so that is tried first.
 create function carrick.ingest_batch(
   p_tenant_id text, p_edge_id text, p_event_id text[], p_event_type text[], p_payload text[], p_occurred_at timestamptz[],
   p_trace_id text[], p_extra text[], p_signature bytea default null, p_channel text default null, p_id uuid[] default null,
   p_group_key text[] default null, p_headers text[] default null, p_traceparent text[] default null,
-  out replayed boolean, out stored int)
+  out replayed boolean, out stored int, out new_ids text[])
   language plpgsql as $$
 declare
   v_now timestamptz := carrick.clock();
-  v_new text[] := p_event_id;
   v record;
 begin
   replayed := false;
@@ -71,13 +69,9 @@ begin
        order by e.event_id collate "C"
       on conflict do nothing
       returning i.event_id)
-    select count(*), array_agg(put.event_id) into stored, v_new from put;
+    select count(*), array_agg(put.event_id) into stored, new_ids from put;
   end;
-  if stored = 0 then
-    return;
-  end if;
-  perform carrick._arrived(p_tenant_id, v_new);
-  if p_channel is null then
+  if stored = 0 or p_channel is null then
     return;
   end if;
   if stored = cardinality(p_event_id) then
@@ -93,7 +87,7 @@ begin
     from unnest(p_id, p_event_id, p_event_type, p_payload, p_group_key, p_headers, p_occurred_at, p_traceparent)
          with ordinality
          as e(id, event_id, event_type, payload, group_key, headers, occurred_at, traceparent, place)
-    join unnest(v_new) as n(event_id) on n.event_id = e.event_id;
+    join unnest(new_ids) as n(event_id) on n.event_id = e.event_id;
   perform carrick._put_new(p_channel, p_tenant_id, v.id, v.event_id, v.event_type, v.payload, v.group_key, v.headers,
                            v.occurred_at, v.traceparent);
 end $$;
