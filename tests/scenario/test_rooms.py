@@ -49,6 +49,11 @@ FORBIDDEN = {
         "import time",
         "What an ingest accepts is decided without I/O",
     ),
+    "the engine imports the scoreboard": (
+        "outbox/store.py",
+        "import carrick_scoreboard.osm.limits",
+        "The scoreboard stands on Carrick",
+    ),
     "the forwarder imports the ingest": ("forward/api.py", "import carrick.ingest.api", "Rooms import downward only"),
     "one sink imports another": (
         "sinks/handler.py",
@@ -67,6 +72,21 @@ FORBIDDEN = {
         "sinks/answers.py",
         "import time",
         "What an answer means is decided without I/O",
+    ),
+    "the product imports the simulator": (
+        "wiring.py",
+        "import carrick_osmsim.server",
+        "The simulator and the product share no code",
+    ),
+    "the simulator imports the product": (
+        "../carrick_osmsim/server.py",
+        "import carrick.entry",
+        "The simulator and the product share no code",
+    ),
+    "the simulator's work knows its HTTP door": (
+        "../carrick_osmsim/work.py",
+        "import carrick_osmsim.door",
+        "The simulator imports downward only",
     ),
     "the engine speaks HTTP": ("outbox/store.py", "import http", "The engine does not touch the network by itself"),
 }

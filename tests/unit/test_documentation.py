@@ -6,6 +6,7 @@ import inspect
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,10 @@ import pytest
 
 from carrick import Channel, cli, errors
 from carrick.settings import CloudSettings, IngestSettings, KafkaSettings, Settings
+from carrick_osmsim import command
+from carrick_osmsim.actions import ACTIONS
+from carrick_osmsim.faults import APPLIED, KINDS, MEANINGS, Kind
+from carrick_osmsim.seed import PASSWORD, seeded
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECK = ROOT / "docs" / "check.py"
@@ -132,3 +137,34 @@ def test_every_option_of_a_command_is_in_the_reference(command: str, capsys: pyt
     assert options
     for option in options:
         assert f"`{option}" in documented
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_fault_of_the_osm_simulator_is_in_the_reference(kind: Kind) -> None:
+    done = "yes" if kind in APPLIED else "no"
+    assert f"| `{kind}` | {MEANINGS[kind]} | {done} |" in page("reference/osm-simulator.md")
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_every_action_of_the_osm_simulator_is_in_the_reference_with_its_fields(action: str) -> None:
+    rows = page("reference/osm-simulator.md").splitlines()
+    fields = next(row for row in rows if row.startswith(f"| `{action}` |")).split("|")[2]
+    if action not in ("fault", "hold"):
+        named = {field.strip("` ") for field in fields.split(",")}
+        assert named == {field.name for field in msgspec.structs.fields(ACTIONS[action])}
+
+
+def test_every_option_of_the_osm_simulator_is_in_the_reference(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.run(["--help"])
+    options = {word.strip("[],") for word in capsys.readouterr().out.split() if word.strip("[").startswith("--")}
+    assert options
+    for option in options - {"--help"}:
+        assert f"| `{option} " in page("reference/osm-simulator.md")
+
+
+def test_every_user_of_the_osm_simulator_is_in_the_reference() -> None:
+    text = page("reference/osm-simulator.md")
+    assert f"`{PASSWORD}`" in text
+    for user in seeded(date(2026, 3, 2)).users.values():
+        assert f"| {user.full_name} | {user.user_id} |" in text
