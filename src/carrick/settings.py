@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, TypeVar
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
@@ -21,6 +21,10 @@ from carrick.errors import SettingsError
 
 DEFAULT_DATABASE_URL = "sqlite:///carrick.db"
 DATABASE_URLS_ACCEPTED = "sqlite:///FILE (four slashes for an absolute path), postgresql://… or postgres://…"
+REDIS_URLS_ACCEPTED = (
+    "redis://HOST[:PORT][/NUMBER], rediss://… (TLS) or unix:///PATH; options: db, username, password, ssl_…"
+)
+REDIS_OPTION = re.compile(r"db=[0-9]{1,5}|(username|password|ssl_[a-z_]+)=.*")
 
 PASSWORD = re.compile(r"(?P<before>://[^/?#@]*?:)[^/?#]*(?=@)|(?P<option>[?&](?:ssl)?password=)[^&#]*", re.IGNORECASE)
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -124,6 +128,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     kafka: KafkaSettings = KafkaSettings()
     contacts_channel: str = "events"
     contacts_default_region: str = ""
+    redis_url: str = ""
+    """May hold a password: show it through `mask_url`."""
+    redis_key_prefix: str = ""
 
     def channel_defaults(self) -> dict[str, int | float | str | None]:
         """The options of a channel that these settings stand for, by the channel's own names."""
@@ -180,6 +187,8 @@ def read_settings(
         kafka=_kafka(values),
         contacts_channel=values.get("CONTACTS_CHANNEL") or "events",
         contacts_default_region=_region(values, "CONTACTS_DEFAULT_REGION"),
+        redis_url=Secret(_redis_url(values)),
+        redis_key_prefix=_key_prefix(values),
     )
 
 
@@ -357,6 +366,36 @@ def _region(values: Mapping[str, str], variable: str) -> str:
     text = values.get(variable, "").strip().upper()
     if text and not re.fullmatch(r"[A-Z]{2}", text):
         raise refused(variable, text, "a country of two letters, as in GB")
+    return text
+
+
+def _redis_url(values: Mapping[str, str]) -> str:
+    """The address of a Redis or Valkey, or nothing."""
+    text = values.get("REDIS_URL", "").strip()
+    if text and not _is_redis_url(text):
+        raise refused("REDIS_URL", mask_url(text), REDIS_URLS_ACCEPTED)
+    return text
+
+
+def _is_redis_url(text: str) -> bool:
+    if not text.isprintable() or " " in text:
+        return False
+    try:
+        parts = urlsplit(text)
+        named = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, or an address that is none
+        return False
+    if not all(REDIS_OPTION.fullmatch(f"{name}={value}") for name, value in parse_qsl(parts.query, True)):
+        return False
+    if parts.scheme == "unix":
+        return len(parts.path) > 1
+    return parts.scheme in ("redis", "rediss") and named and re.fullmatch(r"(/[0-9]{0,5})?", parts.path) is not None
+
+
+def _key_prefix(values: Mapping[str, str]) -> str:
+    text = values.get("REDIS_KEY_PREFIX", "")
+    if len(text) > 100 or not text.isprintable():
+        raise refused("REDIS_KEY_PREFIX", text, "at most 100 printable characters")
     return text
 
 

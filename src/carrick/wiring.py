@@ -27,7 +27,10 @@ if TYPE_CHECKING:  # what a command does not need is not loaded
     from carrick.ops.metrics import Metrics
     from carrick.relay.crew import Leg
     from carrick.relay.relay import RelaySettings
+    from carrick.relay.threads import Threads
     from carrick.sinks.sink import Sink
+    from carrick.state.database import Tables
+    from carrick.state.fallback import SharedState
 
 
 def open_store(database_url: str) -> Store:
@@ -76,6 +79,31 @@ def metrics(store: Store) -> Metrics:
     from carrick.ops.metrics import Metrics
 
     return Metrics(store)
+
+
+def shared_state(settings: Settings, threads: Threads) -> SharedState:
+    """Shared state of all replicas; its calls of the database run in the threads. Raises MissingExtra or StoreError."""
+    from carrick.state.fallback import SharedState
+
+    redis = None
+    if settings.redis_url:
+        with opening.needed("redis", "redis", "REDIS_URL"):
+            from carrick.state.redis import RedisServer
+        redis = RedisServer(settings.redis_url, settings.redis_key_prefix)
+    tables = _state_tables(settings.database_url)
+    tables.check_schema()
+    return SharedState(tables, threads, redis)
+
+
+def _state_tables(database_url: str) -> Tables:
+    database = opening.named_database(database_url)
+    if database.backend == "postgres":
+        with opening.psycopg_needed():
+            from carrick.state.postgres.tables import PostgresTables
+        return PostgresTables(database.target)
+    from carrick.state.sqlite.tables import SqliteTables
+
+    return SqliteTables(database.target)
 
 
 def forwarder(settings: Settings) -> Forwarder:
@@ -309,8 +337,9 @@ def _sqlite_parts() -> list[Part]:
     from carrick.contacts.sqlite.store import PART as CONTACTS
     from carrick.ingest.sqlite.store import PART as INGEST
     from carrick.outbox.sqlite.migrate import ENGINE
+    from carrick.state.sqlite.tables import STATE
 
-    return [ENGINE, CONTACTS, INGEST]
+    return [ENGINE, CONTACTS, INGEST, STATE]
 
 
 def _postgres_parts(compat: bool) -> list[Part]:
@@ -319,8 +348,9 @@ def _postgres_parts(compat: bool) -> list[Part]:
     from carrick.contacts.postgres.store import PART as CONTACTS
     from carrick.ingest.postgres.store import PART as INGEST
     from carrick.outbox.postgres.migrate import COMPAT, ENGINE
+    from carrick.state.postgres.tables import STATE
 
-    parts = [ENGINE, CONTACTS, INGEST]
+    parts = [ENGINE, CONTACTS, INGEST, STATE]
     return [*parts, COMPAT, CONTACTS_COMPAT] if compat else parts
 
 

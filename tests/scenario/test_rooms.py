@@ -55,6 +55,11 @@ FORBIDDEN = {
         "The scoreboard stands on Carrick",
     ),
     "the forwarder imports the ingest": ("forward/api.py", "import carrick.ingest.api", "Rooms import downward only"),
+    "shared state on sqlite imports redis": (
+        "state/sqlite/tables.py",
+        "import carrick.state.redis",
+        "The places of shared state do not know each other",
+    ),
     "one sink imports another": (
         "sinks/handler.py",
         "import carrick.sinks.kafka",

@@ -353,3 +353,57 @@ def test_a_list_with_commas_has_no_empty_items(value: str, items: tuple[str, ...
 def test_a_bound_of_the_ingest_is_checked(variable: str, value: str) -> None:
     with pytest.raises(SettingsError, match=variable):
         read(**{variable: value})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://localhost",
+        "redis://localhost:6379/3",
+        "redis://:pa55@h:1/0?ssl_cert_reqs=none",
+        "rediss://user:pa55@h",
+        "redis://[::1]:6379",
+        "unix:///run/redis.sock?db=1&password=pa55",
+    ],
+)
+def test_a_redis_is_named_by_its_url(url: str) -> None:
+    settings = read(REDIS_URL=url, REDIS_KEY_PREFIX="shop:")
+    assert (settings.redis_url, settings.redis_key_prefix) == (url, "shop:")
+    assert "pa55" not in repr(settings)
+
+
+def test_without_a_redis_url_there_is_no_redis() -> None:
+    assert (read().redis_url, read().redis_key_prefix) == ("", "")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:6379",
+        "http://localhost",
+        "redis://",
+        "redis:///0",
+        "redis://:pa55@",
+        "redis://u:pa55@h:port",
+        "redis://u:pa55@h:99999",
+        "redis://u:pa55@h:0",
+        "redis://u:pa55@h/name",
+        "redis://u:pa55@[h",
+        "redis://u:pa55@h /0",
+        "unix://",
+        "unix:///",
+        "unix:///run/redis.sock?db=x&password=pa55",
+        "redis://u:pa55@h?decode_responses=true",
+        "redis://u:pa55@h?socket_timeout=100",
+    ],
+)
+def test_a_wrong_redis_url_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(SettingsError, match="REDIS_URL=.*accepted: redis://HOST") as caught:
+        read(REDIS_URL=url)
+    assert "pa55" not in str(caught.value)
+
+
+@pytest.mark.parametrize("prefix", ["a\nb", "a\x00", "p" * 101])
+def test_a_wrong_key_prefix_is_refused(prefix: str) -> None:
+    with pytest.raises(SettingsError, match="REDIS_KEY_PREFIX="):
+        read(REDIS_KEY_PREFIX=prefix)

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from pathlib import Path
 
 import pytest
 
 from carrick import wiring
-from carrick.errors import CarrickError, MissingExtra
-from carrick.settings import KafkaSettings, Settings
+from carrick.errors import CarrickError, MissingExtra, SchemaMissing
+from carrick.relay.threads import Threads
+from carrick.settings import KafkaSettings, Settings, read_settings
 
 POSTGRES = "postgresql://localhost/nowhere"
 
@@ -16,7 +18,9 @@ POSTGRES = "postgresql://localhost/nowhere"
 def without_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine where only `carrick` is installed, without its extra."""
     for name in list(sys.modules):
-        if name.partition(".")[0] in ("psycopg", "psycopg_pool") or name.startswith("carrick.outbox.postgres."):
+        if name.partition(".")[0] in ("psycopg", "psycopg_pool") or name.startswith(
+            ("carrick.outbox.postgres.", "carrick.state.postgres.")
+        ):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr("carrick.outbox.postgres.migrate", raising=False)
     monkeypatch.delattr("carrick.outbox.postgres.store", raising=False)
@@ -83,3 +87,38 @@ def test_the_client_of_kafka_takes_these_settings() -> None:
         await drainer.sink("c").close()
 
     asyncio.run(made())
+
+
+def state_settings(path: Path, **environ: str) -> Settings:
+    return read_settings({"DATABASE_URL": f"sqlite:///{path}", **environ}, path.parent / "no .env file")
+
+
+@pytest.mark.parametrize("redis", ["", "unix:///no/such/socket"])
+def test_shared_state_works_with_a_redis_that_is_not_there_as_without_one(tmp_path: Path, redis: str) -> None:
+    settings = state_settings(tmp_path / "outbox.db", REDIS_URL=redis)
+    wiring.migrate(settings.database_url)
+    threads = Threads(1)
+
+    async def story() -> None:
+        state = wiring.shared_state(settings, threads)
+        await state.set("k", b"1", ttl=60)
+        assert await state.get("k") == b"1"
+        assert (await state.look()).degraded == bool(redis)
+        await state.close()
+
+    asyncio.run(story())
+    threads.close()
+
+
+def test_shared_state_needs_its_schema(tmp_path: Path) -> None:
+    with pytest.raises(SchemaMissing):
+        wiring.shared_state(state_settings(tmp_path / "outbox.db"), Threads(1))
+
+
+def test_redis_without_its_client_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "redis"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "carrick.state.redis", raising=False)
+    monkeypatch.setitem(sys.modules, "redis", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'carrick\[redis\]'"):
+        wiring.shared_state(state_settings(tmp_path / "outbox.db", REDIS_URL="redis://h"), Threads(1))

@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from carrick.entry import Batch, ChannelStats, Gate
 from carrick.errors import StoreError
 from carrick.outbox.store import Store
 from carrick.relay.meter import Tally
+from carrick.state.switch import Health
 
 log = logging.getLogger("carrick.ops")
 
@@ -82,6 +83,10 @@ class Metrics:
     def lease_lost(self, channel: str, entries: int) -> None:
         self._lease_lost.labels(channel).inc(entries)
 
+    def add_state(self, health: Callable[[], Health]) -> None:
+        """Tell how shared state stands, too."""
+        self._registry.register(StateHealth(health))
+
     def text(self) -> bytes:
         """Everything in Prometheus's text format; asks the store for its counts."""
         return generate_latest(self._registry)
@@ -136,6 +141,20 @@ class Depths(Collector):
             return
         yield GaugeMetricFamily("carrick_store_up", "Whether the database answers.", value=1)
         yield from _gauges(stats, gates)
+
+
+class StateHealth(Collector):
+    """How shared state stands, as far as this process knows."""
+
+    def __init__(self, health: Callable[[], Health]) -> None:
+        self._health = health
+
+    def collect(self) -> Iterator[Metric]:
+        health = self._health()
+        yield GaugeMetricFamily(
+            "carrick_state_degraded", "1 while shared state is on the database because of Redis.", value=health.degraded
+        )
+        yield CounterMetricFamily("carrick_state_errors", "How often Redis has failed this process.", health.errors)
 
 
 def _gauges(stats: Iterable[ChannelStats], gates: Iterable[Gate]) -> Iterator[Metric]:

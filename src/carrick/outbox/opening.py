@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from carrick.errors import InvalidInput, MissingExtra
 from carrick.outbox.store import Store
@@ -30,12 +30,17 @@ def named_database(url: str) -> DatabaseUrl:
     return database
 
 
+def psycopg_needed() -> AbstractContextManager[None]:
+    """Turn a missing driver of PostgreSQL into an error that says what to install."""
+    return needed("psycopg", "postgres", "a postgresql:// database")
+
+
 @contextmanager
-def psycopg_needed() -> Iterator[None]:
-    """Turn a missing driver into an error that says what to install; other import errors pass."""
+def needed(package: str, extra: str, needed_for: str) -> Iterator[None]:
+    """Turn a missing package into an error that says what to install; other import errors pass."""
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "psycopg":
+        if (error.name or "").partition(".")[0] != package:
             raise
-        raise MissingExtra("postgres", "a postgresql:// database") from error
+        raise MissingExtra(extra, needed_for) from error

@@ -1,4 +1,4 @@
-"""For tests: the contracts of stores, sinks and contacts, clocks that move when told, a call that delivers everything.
+"""For tests: contracts of stores, sinks, contacts and shared state, clocks that move when told, a delivery of all.
 
 `deliver_all` needs nothing but Carrick. The contracts need pytest; the clock of PostgreSQL needs psycopg.
 """
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from carrick.testing.deliver import deliver_all
 
 if TYPE_CHECKING:
-    from carrick.testing.clock import Clock, PostgresClock, SqliteClock
+    from carrick.testing.clock import Clock, PostgresClock, RedisClock, SqliteClock
     from carrick.testing.contact_contract import ContactContract
     from carrick.testing.sink_contract import SinkContract
+    from carrick.testing.state_contract import StateContract
     from carrick.testing.store_contract import StoreContract
     from carrick.testing.zombie import Zombie
 
@@ -20,8 +21,10 @@ __all__ = [
     "Clock",
     "ContactContract",
     "PostgresClock",
+    "RedisClock",
     "SinkContract",
     "SqliteClock",
+    "StateContract",
     "StoreContract",
     "Zombie",
     "deliver_all",
@@ -31,8 +34,10 @@ _ROOMS = {
     "Clock": "clock",
     "ContactContract": "contact_contract",
     "PostgresClock": "clock",
+    "RedisClock": "clock",
     "SinkContract": "sink_contract",
     "SqliteClock": "clock",
+    "StateContract": "state_contract",
     "StoreContract": "store_contract",
     "Zombie": "zombie",
 }

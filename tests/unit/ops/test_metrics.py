@@ -14,6 +14,7 @@ from carrick.outbox.channel import Channel
 from carrick.outbox.sqlite.migrate import migrate
 from carrick.outbox.sqlite.store import SqliteStore
 from carrick.relay.meter import Tally
+from carrick.state.switch import Health
 from carrick.testing.samples import sample
 from tests.unit.relay.entries import NOW, batch, entry
 
@@ -94,3 +95,13 @@ def test_a_database_that_does_not_answer_is_told_and_nothing_breaks(store: Sqlit
     metrics = Metrics(store)
     store.close()
     assert samples(metrics)["carrick_store_up",] == 0
+
+
+def test_shared_state_tells_whether_it_is_degraded_and_how_often_redis_failed(store: SqliteStore) -> None:
+    health = Health(degraded=True, errors=3, problem="away")
+    metrics = Metrics(store)
+    metrics.add_state(lambda: health)
+    assert samples(metrics)["carrick_state_degraded",] == 1
+    assert samples(metrics)["carrick_state_errors_total",] == 3
+    health = Health(degraded=False, errors=3, problem="")
+    assert samples(metrics)["carrick_state_degraded",] == 0

@@ -1,0 +1,1 @@
+"""Shared key-value state, locks and messages: on Redis where there is one, else in the database."""

@@ -1,0 +1,87 @@
+"""Subscriptions that last: a lost connection is made again, and who listens is told that something may be missing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+
+from carrick.errors import StoreError
+from carrick.state.kv import Gap, Heard, Message
+
+log = logging.getLogger("carrick.state")
+
+FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 30.0
+MOST_WAITING = 1_000
+"""Messages that wait for a slow subscriber; then its connections wait."""
+
+Listen = Callable[[], AsyncGenerator[str | None, None]]
+Lost = Callable[[StoreError], Awaitable[bool]]
+"""Called when a connection is lost; whether something may have been missed because of what it did."""
+
+
+async def never_switches(_: StoreError) -> bool:
+    """For a place that has no other to switch to."""
+    return False
+
+
+async def hear(listen: Listen, where: str, lost: Lost = never_switches) -> AsyncGenerator[Heard, None]:
+    """Listen for ever. A Gap comes first, after every loss, and again when it listens anew."""
+    failures = 0
+    untold = True
+    while True:
+        try:
+            async with aclosing(listen()) as texts:
+                async for text in texts:
+                    failures, untold = 0, True
+                    yield Message(text) if text is not None else Gap(f"{where}: listening from now on")
+        except StoreError as error:
+            pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(failures, 10))
+            failures += 1
+            log.warning("state.not_listening", extra={"where": where, "error": str(error), "again_in_seconds": pause})
+            if await _switched(lost, error) or untold:
+                untold = False
+                yield Gap(f"{where}: {error}")
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  no secret
+
+
+async def _switched(lost: Lost, error: StoreError) -> bool:
+    """Whether the loss has made everybody switch. Where the database is away too, it is tried again with the pause."""
+    try:
+        return await lost(error)
+    except StoreError as also:
+        log.warning("state.not_switched", extra={"error": str(also)})
+        return False
+
+
+async def merged(*sources: AsyncGenerator[Heard, None]) -> AsyncGenerator[Heard, None]:
+    """What all sources hear. The first Gap comes when each of them has given its own."""
+    waiting: asyncio.Queue[Heard | Exception] = asyncio.Queue(MOST_WAITING)
+    firsts: asyncio.Queue[Heard] = asyncio.Queue()
+
+    async def pour(source: AsyncGenerator[Heard, None]) -> None:
+        try:
+            async with aclosing(source):
+                firsts.put_nowait(await anext(source))
+                async for heard in source:
+                    await waiting.put(heard)
+        except Exception as error:  # noqa: BLE001  raised again where it is read
+            firsts.put_nowait(Gap(str(error)))
+            await waiting.put(error)
+
+    pouring = [asyncio.create_task(pour(source)) for source in sources]
+    try:
+        gaps = [await firsts.get() for _ in pouring]
+        yield gaps[-1]
+        while True:
+            heard = await waiting.get()
+            if isinstance(heard, Exception):
+                raise heard
+            yield heard
+    finally:
+        for task in pouring:
+            task.cancel()
+        await asyncio.gather(*pouring, return_exceptions=True)
