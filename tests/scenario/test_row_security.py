@@ -18,7 +18,9 @@ from tests.contract.resolves import identities
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "resolve-contacts.md"
 RESOLVE = "select contact_id, created from carrick.resolve_contact(%s, %s)"
-ARRIVED = "insert into carrick.inbox (tenant_id, event_id, event_type, received_at, payload) values (%s, 'e', 'x', now(), '1')"
+ARRIVED = """
+insert into carrick.inbox (tenant_id, event_id, event_type, received_at, payload) values (%s, 'e', 'x', now(), '1')
+"""
 SEEN = "select distinct tenant_id from carrick.{} order by 1"
 
 
