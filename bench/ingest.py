@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import os
 import statistics
 import subprocess
@@ -40,9 +41,9 @@ from carrick.sinks.http import GZIP_LEVEL
 IN_FLIGHT = 4
 PORT, BARE_PORT = 18081, 18082
 PATH = "/api/v1/edge/batch"
+JSON_PATH = "/json"
+"""Where the bare route makes Python values of the whole body, as a framework does."""
 HEADERS = {"content-type": "application/json", "x-tenant-id": "acme"}
-
-Pack = Callable[[bytes], bytes]
 
 
 def bodies(batches: int, events: int) -> list[bytes]:
@@ -64,8 +65,14 @@ async def bare() -> None:
         answer = {"accepted": len(batch.events), "duplicated": 0, "rejected": 0, "errors": []}
         return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
 
+    async def take_json(request: web.Request) -> web.Response:
+        body = unfolded(await request.read(), request.headers.get("content-encoding", "identity"))
+        answer = {"accepted": len(json.loads(body)["events"]), "duplicated": 0, "rejected": 0, "errors": []}
+        return web.json_response(answer)
+
     app = web.Application(client_max_size=MAX_BODY_BYTES)
     app.router.add_post(PATH, take)
+    app.router.add_post(JSON_PATH, take_json)
     runner = web.AppRunner(app, access_log=None, auto_decompress=False)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", BARE_PORT).start()
@@ -100,17 +107,17 @@ def _await(port: int) -> None:
             time.sleep(0.02)
 
 
-def send(port: int, made: Sequence[bytes], pack: Pack, encoding: str) -> float:
+def send(where: str, made: Sequence[bytes]) -> float:
     """Batches per second."""
 
     async def main() -> float:
         waiting = list(made)
-        headers = {**HEADERS, "content-encoding": encoding}
+        headers = {**HEADERS, "content-encoding": "gzip"}
 
         async def work(session: aiohttp.ClientSession) -> None:
             while waiting:
-                body = pack(waiting.pop())
-                async with session.post(f"http://127.0.0.1:{port}{PATH}", data=body, headers=headers) as response:
+                body = gzip.compress(waiting.pop(), GZIP_LEVEL, mtime=0)
+                async with session.post(f"http://127.0.0.1:{where}", data=body, headers=headers) as response:
                     answer = await response.read()
                     if response.status != 200 or b'"rejected":0' not in answer:
                         raise RuntimeError(answer.decode())
@@ -123,17 +130,6 @@ def send(port: int, made: Sequence[bytes], pack: Pack, encoding: str) -> float:
     return asyncio.run(main())
 
 
-def zipped(body: bytes) -> bytes:
-    return gzip.compress(body, GZIP_LEVEL, mtime=0)
-
-
-def plain(body: bytes) -> bytes:
-    return body
-
-
-PACKS: dict[str, Pack] = {"gzip": zipped, "identity": plain}
-
-
 def loopback_cases(quick: bool) -> Iterator[Result]:
     """Events per second that are accepted, relayed on or only stored, on PostgreSQL and SQLite."""
     rounds = 3 if quick else 7
@@ -142,23 +138,22 @@ def loopback_cases(quick: bool) -> Iterator[Result]:
             for channel, said in (("", "stored"), ("events", "stored and relayed")):
                 with serving(["-m", "carrick", "ingest"], PORT, DATABASE_URL=at, INGEST_RELAY_CHANNEL=channel):
                     for events in (100, 1000):
-                        for encoding in ("gzip", "identity") if backend == "PostgreSQL" else ("gzip",):
-                            name = f"ingest, {backend}, {said}, {encoding}, batches of {events}"
-                            asked = 0.5 if encoding == "gzip" and not channel else None
-                            yield _beside(name, events, encoding, rounds, asked)
+                        name = f"ingest, {backend}, {said}, batches of {events}"
+                        yield from _beside(name, events, rounds, None if channel else 0.5)
 
 
-def _beside(name: str, events: int, encoding: str, rounds: int, reach: float | None) -> Result:
-    """Both in turns, the same number of batches; medians."""
+def _beside(name: str, events: int, rounds: int, reach: float | None) -> Iterator[Result]:
+    """All three in turns, the same number of batches; medians."""
     batches = 20_000 // events
-    rates: dict[int, list[float]] = {PORT: [], BARE_PORT: []}
+    rates: dict[str, list[float]] = {}
     for turn in range(rounds + 1):
-        for port, measured in rates.items():
-            rate = send(port, bodies(batches, events), PACKS[encoding], encoding) * events
+        for where in (f"{PORT}{PATH}", f"{BARE_PORT}{PATH}", f"{BARE_PORT}{JSON_PATH}"):
+            rate = send(where, bodies(batches, events)) * events
             if turn:
-                measured.append(rate)
-    ours, other = (statistics.median(rates[port]) for port in (PORT, BARE_PORT))
-    return Result(name, ours, other, reach, "bare route")
+                rates.setdefault(where, []).append(rate)
+    ours, bare_route, json_route = map(statistics.median, rates.values())
+    yield Result(name, ours, bare_route, reach, "bare route, typed decoder")
+    yield Result(name, ours, json_route, None, "bare route, json.loads")
 
 
 FILL = """

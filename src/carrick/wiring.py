@@ -156,12 +156,13 @@ def resolving(contacts: Contacts) -> Watcher:
     from carrick.contacts import arrival
 
     def watch(events: Sequence[Arrival]) -> Arrived | None:
-        found = {event.event_id: arrival.contact_in(event.payload) for event in events}
-        if all(contact is None for contact in found.values()):
+        found = arrival.contacts_in([event.payload for event in events])
+        if found is None:
             return None
+        by_id = {event.event_id: contact for event, contact in zip(events, found, strict=True)}
 
         def arrived(connection: Any, tenant_id: str, new: Sequence[Arrival]) -> None:
-            with_contacts = [arrival.Arrival(event.event_id, found[event.event_id]) for event in new]
+            with_contacts = [arrival.Arrival(event.event_id, by_id[event.event_id]) for event in new]
             contacts.arrive_in(connection, tenant_id, with_contacts)
 
         return arrived

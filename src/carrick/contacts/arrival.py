@@ -37,10 +37,19 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
 Arrived = Resolved | Refused | None
 
 
-def contact_in(payload: bytes) -> Any:
-    """The `contact` of a JSON payload; None where there is none."""
-    if b'"contact"' not in payload and b"\\u" not in payload:
+def contacts_in(payloads: Sequence[bytes]) -> list[Any] | None:
+    """The `contact` of each JSON payload, None where there is none; None instead of the list when none has any.
+
+    Mostly none has: then all of them are looked through at once. A name may also be written with escapes.
+    """
+    together = b"\n".join(payloads)
+    if b'"contact"' not in together and b"\\u" not in together:
         return None
+    found = [_contact_in(payload) for payload in payloads]
+    return found if any(contact is not None for contact in found) else None
+
+
+def _contact_in(payload: bytes) -> Any:
     try:
         return _carrying.decode(payload).contact
     except msgspec.ValidationError:  # not an object

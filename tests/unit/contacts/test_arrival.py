@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from carrick.contacts.arrival import request_of
+from carrick.contacts.arrival import contacts_in, request_of
 from carrick.errors import InvalidInput
 from carrick.testing.contract.contacts import BAD_OBJECTS
 
@@ -34,3 +34,18 @@ def test_both_forms_of_a_contact_object_are_read(contact: Any, identities: Any, 
 def test_what_is_no_contact_object_is_refused(contact: Any) -> None:
     with pytest.raises(InvalidInput, match="accepted: "):
         request_of(contact)
+
+
+@pytest.mark.parametrize(
+    ("payloads", "found"),
+    [
+        ([], None),
+        ([b'{"n":1}', b"7"], None),
+        ([b'["contact"]', b'{"note":"contact"}', b'{"deep":{"contact":1}}'], None),
+        ([b'{"contact":null}'], None),
+        ([b'{"n":1}', b'{"contact":{"email":"a@x"}}', b'["contact"]'], [None, {"email": "a@x"}, None]),
+        ([b'{"\\u0063ontact":5}'], [5]),
+    ],
+)
+def test_the_contact_of_a_payload_is_found_at_its_top_only(payloads: list[bytes], found: Any) -> None:
+    assert contacts_in(payloads) == found
