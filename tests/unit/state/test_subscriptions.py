@@ -94,10 +94,11 @@ def test_a_subscriber_without_redis_is_heard_of_when_the_others_go_back_to_redis
         ):
             assert isinstance(await anext(heard), Gap)
             assert await publisher.recover()
-            await publisher.publish("topic", "missed")
+            await publisher.publish("topic", "perhaps missed")
             await until_gap(heard, "Redis")  # what was missed is told of, and Redis is left
             await publisher.publish("topic", "hello")
-            assert await next_message(heard) == "hello"
+            while (text := await next_message(heard)) != "hello":
+                assert text == "perhaps missed"  # the subscriber may have left Redis before that was said
 
     run(story())
 
