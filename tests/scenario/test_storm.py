@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -75,9 +77,13 @@ class Storm:
         self.names[victim] = f"f{victim}-{generation}"
         self.forwarders[victim].start(INSTANCE_ID=self.names[victim])
 
+    def drain(self) -> None:
+        """Wait until nothing waits."""
+        until(lambda: not self._waiting(), "everything is delivered", patience_seconds=300)
+
     def end(self) -> list[Taken]:
         """Let the survivors finish; then everything must have arrived, in order, and again only where it had to."""
-        until(lambda: not self._waiting(), "everything is delivered", patience_seconds=300)
+        self.drain()
         for forwarder in self.forwarders:
             forwarder.wait_ready()
             assert forwarder.stop() == 0
@@ -147,7 +153,15 @@ def test_forwarders_whose_clocks_are_wrong_lose_nothing_and_double_nothing(
         processes = Storm(tmp_path, newest_postgres_dsn, stack, WRONG_CLOCKS)
         for forwarder in processes.forwarders:
             forwarder.wait_ready()
+        processes.put(1_500)
+        processes.drain()
+        busy = {event.edge_id for event in read_log(processes.cloud.file)}
+        for number in {int(name[1]) for name in list(busy)[: FORWARDERS - 1]}:
+            os.kill(processes.forwarders[number].pid, signal.SIGSTOP)  # or one of them might do it all alone
         processes.put(3_000)
+        processes.drain()
+        for forwarder in processes.forwarders:
+            os.kill(forwarder.pid, signal.SIGCONT)
         taken = processes.end()
     assert len({event.edge_id for event in taken}) > 1
 
