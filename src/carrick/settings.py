@@ -6,18 +6,30 @@ A variable that is set to nothing counts as not set.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
-from carrick.errors import SettingsError
+from carrick.variables import (
+    Secret,
+    choice,
+    existing_file,
+    listed,
+    mask_url,
+    number,
+    read_env_file,
+    refused,
+    region,
+    web_address,
+    whole,
+    yes,
+)
 
 DEFAULT_DATABASE_URL = "sqlite:///carrick.db"
 DATABASE_URLS_ACCEPTED = "sqlite:///FILE (four slashes for an absolute path), postgresql://… or postgres://…"
@@ -26,27 +38,12 @@ REDIS_URLS_ACCEPTED = (
 )
 REDIS_OPTION = re.compile(r"db=[0-9]{1,5}|(username|password|ssl_[a-z_]+)=.*")
 
-PASSWORD = re.compile(r"(?P<before>://[^/?#@]*?:)[^/?#]*(?=@)|(?P<option>[?&](?:ssl)?password=)[^&#]*", re.IGNORECASE)
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-YES_AND_NO = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
-Choice = TypeVar("Choice", bound=str)
 AuthMode = Literal["none", "api_key", "hmac"]
 Service = Literal["forward", "ingest"]
 
 PORTS: dict[Service, tuple[int, int]] = {"forward": (8080, 9090), "ingest": (8081, 9091)}
 """PORT and METRICS_PORT where they are not set: a forwarder and an ingest may run on one machine."""
-
-ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
-
-
-class Secret(str):
-    """Text that does not show in a repr, so that settings can be printed and logged."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "'***'" if self else "''"
 
 
 class DatabaseUrl(msgspec.Struct, frozen=True):
@@ -163,30 +160,30 @@ def read_settings(
     return Settings(
         database_url=database_url,
         instance_id=instance_id,
-        outbox_batch_size=_whole(values, "OUTBOX_BATCH_SIZE", 100, 1, 10_000),
-        outbox_batch_bytes=_whole(values, "OUTBOX_BATCH_BYTES", 1024 * 1024, 1, 1024**3),
-        outbox_lease_seconds=_whole(values, "OUTBOX_LEASE_SECONDS", 120, 1, 86_400),
-        outbox_max_attempts=_whole(values, "OUTBOX_MAX_ATTEMPTS", 10, 1, 1_000),
-        outbox_backoff_cap_seconds=_number(values, "OUTBOX_BACKOFF_CAP_SECONDS", 300.0, 1, 31 * 86_400),
-        outbox_retention_days=_number(values, "OUTBOX_RETENTION_DAYS", 7.0, 0, 36_500),
-        outbox_dead_retention_days=_number(values, "OUTBOX_DEAD_RETENTION_DAYS", 30.0, 0, 36_500),
-        outbox_max_backlog_bytes=_whole(values, "OUTBOX_MAX_BACKLOG_BYTES", 0, 0, 2**62) or None,
-        outbox_on_full=_choice(values, "OUTBOX_ON_FULL", ("reject", "evict")),
+        outbox_batch_size=whole(values, "OUTBOX_BATCH_SIZE", 100, 1, 10_000),
+        outbox_batch_bytes=whole(values, "OUTBOX_BATCH_BYTES", 1024 * 1024, 1, 1024**3),
+        outbox_lease_seconds=whole(values, "OUTBOX_LEASE_SECONDS", 120, 1, 86_400),
+        outbox_max_attempts=whole(values, "OUTBOX_MAX_ATTEMPTS", 10, 1, 1_000),
+        outbox_backoff_cap_seconds=number(values, "OUTBOX_BACKOFF_CAP_SECONDS", 300.0, 1, 31 * 86_400),
+        outbox_retention_days=number(values, "OUTBOX_RETENTION_DAYS", 7.0, 0, 36_500),
+        outbox_dead_retention_days=number(values, "OUTBOX_DEAD_RETENTION_DAYS", 30.0, 0, 36_500),
+        outbox_max_backlog_bytes=whole(values, "OUTBOX_MAX_BACKLOG_BYTES", 0, 0, 2**62) or None,
+        outbox_on_full=choice(values, "OUTBOX_ON_FULL", ("reject", "evict")),
         host=values.get("HOST") or "127.0.0.1",
-        port=_whole(values, "PORT", port, 0, 65_535),
-        metrics_port=_whole(values, "METRICS_PORT", metrics_port, 0, 65_535),
+        port=whole(values, "PORT", port, 0, 65_535),
+        metrics_port=whole(values, "METRICS_PORT", metrics_port, 0, 65_535),
         cloud=_cloud(values),
         ingest=_ingest(values),
         edge_id=values.get("EDGE_ID") or instance_id,
-        sync_forwarder_mode=_choice(values, "SYNC_FORWARDER_MODE", ("send", "noop")),
-        sync_interval_seconds=_whole(values, "SYNC_INTERVAL_MS", 60_000, 10, 86_400_000) / 1000,
-        sync_batches_in_flight=_whole(values, "SYNC_BATCHES_IN_FLIGHT", 4, 1, 64),
-        sync_grace_seconds=_number(values, "SYNC_GRACE_SECONDS", 20.0, 0, 3_600),
-        internal_admin_enabled=_yes(values, "INTERNAL_ADMIN_ENABLED"),
+        sync_forwarder_mode=choice(values, "SYNC_FORWARDER_MODE", ("send", "noop")),
+        sync_interval_seconds=whole(values, "SYNC_INTERVAL_MS", 60_000, 10, 86_400_000) / 1000,
+        sync_batches_in_flight=whole(values, "SYNC_BATCHES_IN_FLIGHT", 4, 1, 64),
+        sync_grace_seconds=number(values, "SYNC_GRACE_SECONDS", 20.0, 0, 3_600),
+        internal_admin_enabled=yes(values, "INTERNAL_ADMIN_ENABLED"),
         admin_token=Secret(values.get("ADMIN_TOKEN", "")),
         kafka=_kafka(values),
         contacts_channel=values.get("CONTACTS_CHANNEL") or "events",
-        contacts_default_region=_region(values, "CONTACTS_DEFAULT_REGION"),
+        contacts_default_region=region(values, "CONTACTS_DEFAULT_REGION"),
         redis_url=Secret(_redis_url(values)),
         redis_key_prefix=_key_prefix(values),
     )
@@ -194,17 +191,17 @@ def read_settings(
 
 def _cloud(values: Mapping[str, str]) -> CloudSettings:
     cloud = CloudSettings(
-        url=_web_address(values, "CLOUD_INGESTION_URL"),
-        auth_mode=_choice(values, "CLOUD_AUTH_MODE", ("none", "api_key", "hmac")),
+        url=web_address(values, "CLOUD_INGESTION_URL"),
+        auth_mode=choice(values, "CLOUD_AUTH_MODE", ("none", "api_key", "hmac")),
         api_key=Secret(values.get("CLOUD_API_KEY", "")),
         hmac_secret=Secret(values.get("CLOUD_HMAC_SECRET", "")),
-        client_cert=_file(values, "CLOUD_CLIENT_CERT"),
-        client_key=_file(values, "CLOUD_CLIENT_KEY"),
-        ca_file=_file(values, "CLOUD_CA_FILE"),
-        proxy=_web_address(values, "CLOUD_PROXY"),
-        compression=_choice(values, "CLOUD_COMPRESSION", ("gzip", "zstd", "none")),
-        timeout_seconds=_number(values, "CLOUD_TIMEOUT_SECONDS", 30.0, 0.1, 3_600),
-        bytes_per_second=_whole(values, "CLOUD_BYTES_PER_SECOND", 0, 0, 10**12),
+        client_cert=existing_file(values, "CLOUD_CLIENT_CERT"),
+        client_key=existing_file(values, "CLOUD_CLIENT_KEY"),
+        ca_file=existing_file(values, "CLOUD_CA_FILE"),
+        proxy=web_address(values, "CLOUD_PROXY"),
+        compression=choice(values, "CLOUD_COMPRESSION", ("gzip", "zstd", "none")),
+        timeout_seconds=number(values, "CLOUD_TIMEOUT_SECONDS", 30.0, 0.1, 3_600),
+        bytes_per_second=whole(values, "CLOUD_BYTES_PER_SECOND", 0, 0, 10**12),
     )
     if cloud.auth_mode == "api_key" and not listed(cloud.api_key):
         raise refused("CLOUD_API_KEY", "", "the key, because CLOUD_AUTH_MODE is api_key")
@@ -219,13 +216,11 @@ def _kafka(values: Mapping[str, str]) -> KafkaSettings:
     kafka = KafkaSettings(
         bootstrap_servers=values.get("KAFKA_BOOTSTRAP_SERVERS", ""),
         client_id=values.get("KAFKA_CLIENT_ID") or "outbox-drain",
-        security_protocol=_choice(
-            values, "KAFKA_SECURITY_PROTOCOL", ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-        ),
-        sasl_mechanism=_choice(values, "KAFKA_SASL_MECHANISM", ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")),
+        security_protocol=choice(values, "KAFKA_SECURITY_PROTOCOL", ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
+        sasl_mechanism=choice(values, "KAFKA_SASL_MECHANISM", ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")),
         sasl_username=values.get("KAFKA_SASL_USERNAME", ""),
         sasl_password=Secret(values.get("KAFKA_SASL_PASSWORD", "")),
-        ca_file=_file(values, "KAFKA_CA_FILE"),
+        ca_file=existing_file(values, "KAFKA_CA_FILE"),
     )
     protocol = kafka.security_protocol
     for variable in ("KAFKA_SASL_MECHANISM", "KAFKA_SASL_USERNAME", "KAFKA_SASL_PASSWORD"):
@@ -242,15 +237,10 @@ def _kafka(values: Mapping[str, str]) -> KafkaSettings:
 def _ingest(values: Mapping[str, str]) -> IngestSettings:
     return IngestSettings(
         relay_channel=values.get("INGEST_RELAY_CHANNEL", "events").strip(),  # set to nothing: nothing is relayed
-        retention_days=_number(values, "INGEST_RETENTION_DAYS", 90.0, 1, 36_500),
-        max_in_flight=_whole(values, "INGEST_MAX_IN_FLIGHT", 256, 1, 100_000),
-        body_seconds=_number(values, "INGEST_BODY_SECONDS", 60.0, 0.1, 3_600),
+        retention_days=number(values, "INGEST_RETENTION_DAYS", 90.0, 1, 36_500),
+        max_in_flight=whole(values, "INGEST_MAX_IN_FLIGHT", 256, 1, 100_000),
+        body_seconds=number(values, "INGEST_BODY_SECONDS", 60.0, 0.1, 3_600),
     )
-
-
-def listed(value: str) -> tuple[str, ...]:
-    """The items of a list with commas, without those that are empty."""
-    return tuple(item for item in map(str.strip, value.split(",")) if item)
 
 
 def parse_database_url(url: str) -> DatabaseUrl:
@@ -273,59 +263,6 @@ def database_of(url: str) -> DatabaseUrl | None:
     return None
 
 
-def mask_url(url: str) -> str:
-    """The URL with every password in it replaced, fit for a log or an error."""
-    return PASSWORD.sub(lambda found: f"{found['before'] or found['option']}***", url)
-
-
-def refused(variable: str, shown: str, accepted: str) -> SettingsError:
-    """The one line about a wrong value; `shown` is already masked."""
-    return SettingsError(f"{variable}={shown[:200]!r} is not acceptable; accepted: {accepted}")
-
-
-def read_env_file(path: Path) -> dict[str, str]:
-    """KEY=VALUE lines with comments, quotes and an optional `export`; no file is an empty one. Raises SettingsError."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} cannot be read: {error}") from None
-    values: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        try:
-            values.update(parse_env_line(line))
-        except ValueError as error:
-            raise SettingsError(f"{path}, line {number}: {error}; accepted: KEY=VALUE") from None
-    return values
-
-
-def parse_env_line(line: str) -> dict[str, str]:
-    """One line as a mapping with one item, none for a blank line or a comment. Raises ValueError, showing no value."""
-    text = line.strip()
-    if not text or text.startswith("#"):
-        return {}
-    name, equals, value = text.partition("=")
-    name = re.sub(r"^export\s+", "", name.strip())
-    if not equals or not NAME.fullmatch(name):
-        raise ValueError("not a KEY=VALUE line")
-    value = value.strip()
-    if value[:1] in ("'", '"'):
-        return {name: _quoted(value)}
-    return {name: re.sub(r"(^|\s)#.*$", "", value).rstrip()}
-
-
-def _quoted(value: str) -> str:
-    """What stands between quotes; backslashes mean something in double quotes only."""
-    inner = r'"(?P<text>(?:[^"\\]|\\.)*)"' if value[0] == '"' else r"'(?P<text>[^']*)'"
-    found = re.fullmatch(inner + r"\s*(?:#.*)?", value)
-    if found is None:
-        raise ValueError("the quotes do not end, or something follows them")
-    if value[0] == "'":
-        return found["text"]
-    return re.sub(r"\\(.)", lambda escape: ESCAPES.get(escape[1], escape[1]), found["text"])
-
-
 def _instance_id(values: Mapping[str, str]) -> str:
     """INSTANCE_ID, else HOSTNAME, else a generated one; it names the owner of claims."""
     for variable in ("INSTANCE_ID", "HOSTNAME"):
@@ -335,38 +272,6 @@ def _instance_id(values: Mapping[str, str]) -> str:
                 raise refused(variable, value, "1 to 200 printable characters")
             return value
     return f"carrick-{uuid.uuid4().hex[:12]}"
-
-
-def _choice(values: Mapping[str, str], variable: str, accepted: tuple[Choice, ...]) -> Choice:
-    """One of the accepted words; the first when the variable is not set."""
-    text = values.get(variable, "").strip() or accepted[0]
-    for choice in accepted:
-        if text == choice:
-            return choice
-    raise refused(variable, text, ", ".join(accepted))
-
-
-def _yes(values: Mapping[str, str], variable: str) -> bool:
-    text = values.get(variable, "").strip().lower() or "false"
-    if text not in YES_AND_NO:
-        raise refused(variable, text, "true or false")
-    return YES_AND_NO[text]
-
-
-def _web_address(values: Mapping[str, str], variable: str) -> str:
-    """An http or https address, or nothing."""
-    text = values.get(variable, "").strip()
-    if text and not re.fullmatch(r"https?://[^\s/?#]+([/?#]\S*)?", text):
-        raise refused(variable, mask_url(text), "http://… or https://…")
-    return text
-
-
-def _region(values: Mapping[str, str], variable: str) -> str:
-    """A country of two letters, or nothing."""
-    text = values.get(variable, "").strip().upper()
-    if text and not re.fullmatch(r"[A-Z]{2}", text):
-        raise refused(variable, text, "a country of two letters, as in GB")
-    return text
 
 
 def _redis_url(values: Mapping[str, str]) -> str:
@@ -397,32 +302,3 @@ def _key_prefix(values: Mapping[str, str]) -> str:
     if len(text) > 100 or not text.isprintable():
         raise refused("REDIS_KEY_PREFIX", text, "at most 100 printable characters")
     return text
-
-
-def _file(values: Mapping[str, str], variable: str) -> str:
-    text = values.get(variable, "").strip()
-    if text and not Path(text).is_file():
-        raise refused(variable, text, "a file that exists")
-    return text
-
-
-def _whole(values: Mapping[str, str], variable: str, default: int, low: int, high: int) -> int:
-    text = values.get(variable, "").strip()
-    if not text:
-        return default
-    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text) or not low <= int(text) <= high:
-        raise refused(variable, text, f"a whole number from {low} to {high}")
-    return int(text)
-
-
-def _number(values: Mapping[str, str], variable: str, default: float, low: float, high: float) -> float:
-    text = values.get(variable, "").strip()
-    if not text:
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not low <= value <= high:  # also refuses NaN
-        raise refused(variable, text, f"a number from {low} to {high}")
-    return value

@@ -8,16 +8,8 @@ import pytest
 from carrick.errors import CarrickError, InvalidInput, SettingsError
 from carrick.outbox import opening
 from carrick.outbox.channel import Channel
-from carrick.settings import (
-    DatabaseUrl,
-    Settings,
-    listed,
-    mask_url,
-    parse_database_url,
-    parse_env_line,
-    read_env_file,
-    read_settings,
-)
+from carrick.settings import DatabaseUrl, Settings, parse_database_url, read_settings
+from carrick.variables import listed, mask_url, parse_env_line, read_env_file
 
 NOWHERE = Path("no-such-folder") / ".env"
 

@@ -13,7 +13,8 @@ from carrick.cli.printing import AsJson, Flag, print_json, print_line
 from carrick.cli.running import run_until_stopped
 from carrick.relay.crew import run_crew, run_crew_once
 from carrick.relay.meter import Tally
-from carrick.settings import mask_url, read_settings
+from carrick.settings import read_settings
+from carrick.variables import mask_url
 
 log = logging.getLogger("carrick.drain")
 

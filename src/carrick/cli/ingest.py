@@ -7,7 +7,8 @@ import logging
 
 from carrick import wiring
 from carrick.cli.running import run_until_stopped
-from carrick.settings import mask_url, read_settings
+from carrick.settings import read_settings
+from carrick.variables import mask_url
 
 log = logging.getLogger("carrick.ingest")
 

@@ -20,8 +20,9 @@ from carrick.relay.meter import Tally
 from carrick.relay.relay import Relay, RelaySettings
 from carrick.relay.threads import Threads
 from carrick.relay.wake import Bells
-from carrick.settings import Settings, mask_url
+from carrick.settings import Settings
 from carrick.sinks.sink import Sink
+from carrick.variables import mask_url
 from carrick.web.routes import application
 from carrick.web.server import metrics_app, serving
 

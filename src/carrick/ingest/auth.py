@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from carrick.settings import AuthMode, CloudSettings, listed
+from carrick.settings import AuthMode, CloudSettings
 from carrick.sinks.signing import signature
+from carrick.variables import listed
 
 WINDOW_SECONDS = 300
 """How far the sender's clock may be from ours."""

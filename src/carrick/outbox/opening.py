@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 
 from carrick.errors import InvalidInput, MissingExtra
 from carrick.outbox.store import Store
-from carrick.settings import DATABASE_URLS_ACCEPTED, DatabaseUrl, database_of, mask_url
+from carrick.settings import DATABASE_URLS_ACCEPTED, DatabaseUrl, database_of
+from carrick.variables import mask_url
 
 
 def open_store(url: str) -> Store:

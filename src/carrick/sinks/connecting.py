@@ -7,7 +7,8 @@ from urllib.request import getproxies, proxy_bypass
 
 from yarl import URL
 
-from carrick.settings import CloudSettings, mask_url, refused
+from carrick.settings import CloudSettings
+from carrick.variables import mask_url, refused
 
 
 def tls_context(cloud: CloudSettings) -> ssl.SSLContext:

@@ -17,7 +17,7 @@ import aiohttp
 from yarl import URL
 
 from carrick.entry import Entry, Outcome
-from carrick.settings import CloudSettings, listed, refused
+from carrick.settings import CloudSettings
 from carrick.sinks.answers import LIMIT_BYTES, Answer, report_of
 from carrick.sinks.bandwidth import Bandwidth
 from carrick.sinks.body import Body
@@ -27,6 +27,7 @@ from carrick.sinks.faults import KNOWN_ERRORS, fault_of, unavailable
 from carrick.sinks.signing import signature
 from carrick.sinks.sink import Delivery, Refused, Report, Results, Sink, Unavailable
 from carrick.sinks.traceparent import child_of
+from carrick.variables import listed, refused
 
 log = logging.getLogger("carrick.sinks")
 
