@@ -339,8 +339,9 @@ def _sqlite_parts() -> list[Part]:
     from carrick.ingest.sqlite.store import PART as INGEST
     from carrick.outbox.sqlite.migrate import ENGINE
     from carrick.state.sqlite.tables import STATE
+    from carrick_scoreboard.store.sqlite.tables import PART as SCOREBOARD
 
-    return [ENGINE, CONTACTS, INGEST, STATE]
+    return [ENGINE, CONTACTS, INGEST, STATE, SCOREBOARD]
 
 
 def _postgres_parts(compat: bool) -> list[Part]:
@@ -350,8 +351,9 @@ def _postgres_parts(compat: bool) -> list[Part]:
     from carrick.ingest.postgres.store import PART as INGEST
     from carrick.outbox.postgres.migrate import COMPAT, ENGINE
     from carrick.state.postgres.tables import STATE
+    from carrick_scoreboard.store.postgres.tables import PART as SCOREBOARD
 
-    parts = [ENGINE, CONTACTS, INGEST, STATE]
+    parts = [ENGINE, CONTACTS, INGEST, STATE, SCOREBOARD]
     return [*parts, COMPAT, CONTACTS_COMPAT] if compat else parts
 
 

@@ -1,0 +1,52 @@
+"""Blocks of the whole application by OSM: written down when they come, ended by a person, with a reason."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from carrick_scoreboard.store.audit import write_audit
+from carrick_scoreboard.store.tables import Tables, first_of, value_of
+
+
+class Block(msgspec.Struct, frozen=True, kw_only=True):
+    """One block. `header` is what OSM said. While it stands it has no end."""
+
+    id: int
+    blocked_at: datetime
+    header: str
+    cleared_at: datetime | None = None
+    cleared_by: str | None = None
+    reason: str | None = None
+
+
+class Blocks:
+    """The book of blocks. At most one stands."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def standing(self) -> Block | None:
+        """The block that stands, if one does."""
+        with self._tables.reading() as ask:
+            return first_of(ask("block_standing"), Block)
+
+    def note(self, header: str) -> bool:
+        """OSM has blocked the application; whether that is news."""
+        with self._tables.writing() as ask:
+            return bool(ask("block_note", header=header))
+
+    def clear(self, actor: str, reason: str) -> Block | None:
+        """End the block that stands, with an audit row; None where none does."""
+        with self._tables.writing() as ask:
+            cleared = first_of(ask("block_clear", actor=actor, reason=reason), Block)
+            if cleared is not None:
+                detail = {"reason": reason, "block": cleared.id, "header": cleared.header}
+                write_audit(ask, actor, "osm.unblock", "osm", detail)
+            return cleared
+
+    def latest(self, limit: int = 20) -> list[Block]:
+        """The latest blocks, the newest first."""
+        with self._tables.reading() as ask:
+            return [value_of(row, Block) for row in ask("block_list", limit=limit)]

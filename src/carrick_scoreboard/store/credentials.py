@@ -1,0 +1,125 @@
+"""OSM credentials at rest: one row per user, tokens sealed; who refreshes them holds the row for a while."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from carrick_scoreboard.store.tables import Tables, first_of, value_of
+
+
+class StoredCredential(msgspec.Struct, frozen=True, kw_only=True):
+    """One user's credential. `now_at` is the database's clock when it was read."""
+
+    osm_user_id: int
+    osm_user_name: str
+    osm_email: str
+    osm_access_token: bytes
+    osm_refresh_token: bytes
+    osm_token_expiry: datetime
+    generation: int
+    refreshing_by: str | None
+    refresh_ends_at: datetime | None
+    revoked_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    last_used_at: datetime | None
+    now_at: datetime
+
+    @property
+    def left_seconds(self) -> float:
+        """How long the access token is still good."""
+        return (self.osm_token_expiry - self.now_at).total_seconds()
+
+
+class SealedTokens(msgspec.Struct, frozen=True):
+    """Tokens as they are kept, and how long the access token is good."""
+
+    access: bytes
+    refresh: bytes
+    seconds: int
+
+
+class UserOverview(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be shown of a credential."""
+
+    osm_user_id: int
+    osm_user_name: str
+    osm_token_expiry: datetime
+    generation: int
+    revoked_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    last_used_at: datetime | None
+
+
+class SealedRow(msgspec.Struct, frozen=True):
+    """The sealed tokens of one user, to be sealed again."""
+
+    osm_user_id: int
+    osm_access_token: bytes
+    osm_refresh_token: bytes
+    generation: int
+
+
+class StoredCredentials:
+    """The rows. A generation counts the tokens of a user: every change names the one it replaces."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def save(self, osm_user_id: int, name: str, email: str, tokens: SealedTokens) -> None:
+        """What a sign-in gave; a revocation ends with it."""
+        with self._tables.writing() as ask:
+            ask("credential_save", osm_user_id=osm_user_id, osm_user_name=name, osm_email=email, **_given(tokens))
+
+    def get(self, osm_user_id: int) -> StoredCredential | None:
+        """The credential of that user."""
+        with self._tables.reading() as ask:
+            return first_of(ask("credential_get", osm_user_id=osm_user_id), StoredCredential)
+
+    def begin_refresh(self, osm_user_id: int, generation: int, by: str, seconds: float) -> bool:
+        """Take the refresh for a time; False when somebody else has it, or when it has been done."""
+        with self._tables.writing() as ask:
+            return bool(ask("credential_begin", osm_user_id=osm_user_id, generation=generation, by=by, seconds=seconds))
+
+    def end_refresh(self, osm_user_id: int, generation: int, tokens: SealedTokens) -> bool:
+        """What the refresh of that generation gave; False when there are newer tokens already."""
+        with self._tables.writing() as ask:
+            return bool(ask("credential_end", osm_user_id=osm_user_id, generation=generation, **_given(tokens)))
+
+    def drop_refresh(self, osm_user_id: int, by: str) -> None:
+        """Give back a refresh that came to nothing."""
+        with self._tables.writing() as ask:
+            ask("credential_drop", osm_user_id=osm_user_id, by=by)
+
+    def revoke(self, osm_user_id: int, generation: int) -> bool:
+        """OSM no longer accepts the tokens of that generation; whether that is news."""
+        with self._tables.writing() as ask:
+            return bool(ask("credential_revoke", osm_user_id=osm_user_id, generation=generation))
+
+    def used(self, osm_user_id: int) -> None:
+        """The credential was used."""
+        with self._tables.writing() as ask:
+            ask("credential_used", osm_user_id=osm_user_id)
+
+    def overview(self) -> list[UserOverview]:
+        """All users, without what is secret."""
+        with self._tables.reading() as ask:
+            return [value_of(row, UserOverview) for row in ask("credential_list")]
+
+    def sealed(self, after: int, limit: int = 100) -> list[SealedRow]:
+        """The sealed tokens of users with a higher id than that."""
+        with self._tables.reading() as ask:
+            return [value_of(row, SealedRow) for row in ask("credential_sealed", after=after, limit=limit)]
+
+    def reseal(self, osm_user_id: int, generation: int, access: bytes, refresh: bytes) -> bool:
+        """The same tokens under another key; False when they were replaced meanwhile."""
+        with self._tables.writing() as ask:
+            given = {"osm_access_token": access, "osm_refresh_token": refresh}
+            return bool(ask("credential_reseal", osm_user_id=osm_user_id, generation=generation, **given))
+
+
+def _given(tokens: SealedTokens) -> dict[str, bytes | int]:
+    return {"osm_access_token": tokens.access, "osm_refresh_token": tokens.refresh, "seconds": tokens.seconds}

@@ -1,0 +1,3 @@
+-- Gives back a refresh that came to nothing.
+update carrick.user_credentials set refreshing_by = null, refresh_ends_at = null
+where osm_user_id = %(osm_user_id)s and refreshing_by = %(by)s

@@ -1,0 +1,51 @@
+"""The scoreboard's tables in one PostgreSQL database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from carrick.outbox.migration import Part
+from carrick.outbox.postgres.connections import Connection, Connections
+from carrick.outbox.postgres.migrate import check_schema
+from carrick.outbox.statement import query
+from carrick_scoreboard.store.tables import Ask, Row
+
+PACKAGE = "carrick_scoreboard.store.postgres"
+PART = Part("scoreboard", PACKAGE)
+
+
+class PostgresTables:
+    """One database; who must wait for whom is said by the row locks of the queries."""
+
+    def __init__(self, dsn: str) -> None:
+        self._connections = Connections(dsn)
+
+    @contextmanager
+    def reading(self) -> Iterator[Ask]:
+        with self._connections.connection() as connection, connection.transaction():
+            yield _asking(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[Ask]:
+        with self._connections.connection() as connection, connection.transaction():
+            yield _asking(connection)
+
+    def check_schema(self) -> None:
+        with self._connections.connection() as connection:
+            check_schema(connection, PART)
+
+    def close(self) -> None:
+        self._connections.close()
+
+
+def _asking(connection: Connection) -> Ask:
+    def ask(name: str, /, **params: Any) -> list[Row]:
+        with connection.cursor(binary=True, row_factory=dict_row) as cursor:
+            cursor.execute(query(PACKAGE, name).encode(), params)
+            return [] if cursor.rownumber is None else list(cursor.fetchall())
+
+    return ask

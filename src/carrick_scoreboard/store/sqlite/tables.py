@@ -1,0 +1,63 @@
+"""The scoreboard's tables in one SQLite file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from carrick.outbox.migration import Part
+from carrick.outbox.sqlite.database import Database
+from carrick.outbox.sqlite.migrate import check_schema
+from carrick.outbox.sqlite.moment import microseconds, moment
+from carrick.outbox.statement import query
+from carrick_scoreboard.store.tables import Ask, Row
+
+PACKAGE = "carrick_scoreboard.store.sqlite"
+PART = Part("scoreboard", PACKAGE)
+TIMES = ("_at", "_expiry")
+
+
+class SqliteTables:
+    """One file; its writers take turns."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._database = Database(path)
+
+    @contextmanager
+    def reading(self) -> Iterator[Ask]:
+        with self._database.read() as connection:
+            yield _asking(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[Ask]:
+        with self._database.write() as connection:
+            yield _asking(connection)
+
+    def check_schema(self) -> None:
+        with self._database.read() as connection:
+            check_schema(self._database.path, connection, PART)
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def _asking(connection: sqlite3.Connection) -> Ask:
+    def ask(name: str, /, **params: Any) -> list[Row]:
+        given = {key: microseconds(value) if isinstance(value, datetime) else value for key, value in params.items()}
+        cursor = connection.execute(query(PACKAGE, name), given)
+        columns = [column[0] for column in cursor.description or ()]
+        return [
+            {column: _read(column, value) for column, value in zip(columns, row, strict=True)}
+            for row in cursor.fetchall()
+        ]
+
+    return ask
+
+
+def _read(column: str, value: Any) -> Any:
+    """Times are stored as whole microseconds."""
+    return moment(value) if column.endswith(TIMES) and value is not None else value

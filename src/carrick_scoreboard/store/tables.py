@@ -1,0 +1,52 @@
+"""The scoreboard's tables on either database: queries by name, rows as values. The clock is the database's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+Row = Mapping[str, Any]
+"""One row by the names of its columns. Times (`…_at`, `…_expiry`) are datetimes in UTC on both databases."""
+
+
+class Ask(Protocol):
+    """Runs queries/<name>.sql in one transaction; its rows. Times are given as datetimes."""
+
+    def __call__(self, name: str, /, **params: Any) -> list[Row]:
+        """The rows of that query."""
+        ...
+
+
+class Tables(Protocol):
+    """One database. Every operation blocks: call it in a thread. Raises StoreError."""
+
+    def reading(self) -> AbstractContextManager[Ask]:
+        """One consistent view."""
+        ...
+
+    def writing(self) -> AbstractContextManager[Ask]:
+        """A transaction: durable when it ends, undone whole when something fails."""
+        ...
+
+    def check_schema(self) -> None:
+        """Raise SchemaMissing, SchemaOutdated or SchemaTooNew unless the tables are those of this release."""
+        ...
+
+    def close(self) -> None:
+        """End the connections, after what is under way."""
+        ...
+
+
+def value_of(row: Row, kind: type[T]) -> T:
+    """The row as a value with fields of the same names."""
+    return msgspec.convert(row, kind, strict=False)
+
+
+def first_of(rows: list[Row], kind: type[T]) -> T | None:
+    """The first row as a value, None where there is none."""
+    return value_of(rows[0], kind) if rows else None
