@@ -11,6 +11,7 @@ from uuid import UUID
 
 from carrick.entry import Batch
 from carrick.errors import StoreError
+from carrick.sinks.sink import LeaseLost
 
 log = logging.getLogger("carrick.relay")
 
@@ -23,10 +24,6 @@ MARGIN = 0.1
 """The part of a lease at its end in which nothing may be under way any more, at most MARGIN_SECONDS of it."""
 MARGIN_SECONDS = 5.0
 RETRY_SECONDS = 1.0
-
-
-class LeaseLost(Exception):
-    """The entries belong to somebody else now, or nobody can tell: drop them, and write nothing about them."""
 
 
 class Lease:
@@ -57,6 +54,12 @@ class Lease:
     def deadline(self) -> float:
         """Until when a delivery under this lease must be over."""
         return self._ends - min(self._batch.lease_seconds * MARGIN, MARGIN_SECONDS)
+
+    async def hold(self, writing: Awaitable[int]) -> None:
+        """Do what only the holder of the lease may do; it answers how many entries are held. Raises LeaseLost."""
+        if not await writing:
+            self._tell_lost("another has it")
+            raise LeaseLost
 
     async def keep_during(self, delivering: Coroutine[Any, Any, T]) -> T:
         """Run the delivery, renewing as long as it takes. Raises LeaseLost when that fails, and ends the delivery."""
@@ -99,6 +102,9 @@ class Lease:
 
     def _lose(self, why: str) -> None:
         self._lost = True
-        log.warning("relay.lease_lost", extra={"channel": self._batch.channel, "entries": len(self._batch), "why": why})
+        self._tell_lost(why)
         if self._delivery is not None:
             self._delivery.cancel()
+
+    def _tell_lost(self, why: str) -> None:
+        log.warning("relay.lease_lost", extra={"channel": self._batch.channel, "entries": len(self._batch), "why": why})

@@ -21,13 +21,13 @@ from carrick.errors import StoreError
 from carrick.outbox.channel import Channel
 from carrick.outbox.store import Store
 from carrick.relay.breaker import Breaker
-from carrick.relay.lease import Lease, LeaseLost
+from carrick.relay.lease import Lease
 from carrick.relay.meter import Meter, NoMeter, Tally, tally_of
 from carrick.relay.moment import claimed_at
 from carrick.relay.sharing import Sharing
 from carrick.relay.split import Sending
 from carrick.relay.threads import Threads
-from carrick.sinks.sink import Delivery, Report, Results, Sink
+from carrick.sinks.sink import Delivery, LeaseLost, Report, Results, Sink
 
 log = logging.getLogger("carrick.relay")
 
@@ -173,7 +173,7 @@ class Relay:
     ) -> tuple[Tally, tuple[Batch, float] | None]:
         """Deliver a batch and finish it; then the next batch, where it was asked for and may be."""
         lease = Lease(batch, since, lambda token, seconds: self._threads.call(self._store.renew, token, seconds))
-        sending = Sending(lambda entries: self._send(entries, lease))
+        sending = Sending(lambda entries: self._send(entries, batch.token, lease))
         try:
             await lease.keep_during(sending.deliver(batch.entries))
         except LeaseLost:
@@ -190,11 +190,17 @@ class Relay:
             batch, sending.outcomes, lease, claim_next=claim_next and not self._stopping and sending.unavailable is None
         )
 
-    async def _send(self, entries: Sequence[Entry], lease: Lease) -> Report:
+    async def _send(self, entries: Sequence[Entry], token: UUID, lease: Lease) -> Report:
         loop = asyncio.get_running_loop()
         started = loop.time()
+
+        async def note(intent: Any) -> None:
+            await lease.hold(self._threads.call(self._store.note, token, intent))
+
         try:
-            report = await self._sink.deliver(Delivery(entries=entries, deadline=lease.deadline))
+            report = await self._sink.deliver(Delivery(entries=entries, deadline=lease.deadline, note=note))
+        except LeaseLost:
+            raise
         except Exception as error:  # a fault in the sink: each of these entries may be its cause, none may be lost
             log.exception("relay.sink_failed", extra={"channel": self._channel.name, "entries": len(entries)})
             fault = Outcome.retry(code=type(error).__name__, message=str(error))

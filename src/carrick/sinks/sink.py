@@ -8,8 +8,8 @@ backoff, outcomes) is the relay's business, so that it is the same for every sin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -58,15 +58,27 @@ class Unavailable(msgspec.Struct, frozen=True, kw_only=True):
 Report: TypeAlias = Results | Refused | Unavailable
 
 
+class LeaseLost(Exception):
+    """The entries belong to somebody else now, or nobody can tell: drop them, and write nothing about them."""
+
+
+async def _note_nothing(_: Any) -> None:
+    """Where there is no lease there is nothing to write an intent to."""
+
+
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """Entries of one claim on their way out: all of them, or a part after a split.
 
     `deadline` is a time of the event loop's clock, some way before the lease ends: later than that the sink must not
     start anything, and must have given up what it started.
+    `note` writes down, durably, what the sink is about to do (JSON). Should the process die then, or the outcome be
+    unsure, the entries of a coalesced group come back together, with this as their `intent`. Raises LeaseLost, which
+    the sink lets pass: it must do nothing then.
     """
 
     entries: Sequence[Entry]
     deadline: float
+    note: Callable[[Any], Awaitable[None]] = _note_nothing
 
     def seconds_left(self) -> float:
         """How long the delivery may still take."""

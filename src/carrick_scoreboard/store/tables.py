@@ -15,7 +15,12 @@ Row = Mapping[str, Any]
 
 
 class Ask(Protocol):
-    """Runs queries/<name>.sql in one transaction; its rows. Times are given as datetimes."""
+    """Runs queries/<name>.sql in one transaction; its rows. Times are given as datetimes.
+
+    `connection` is the driver's own, for the outbox to put into the same transaction.
+    """
+
+    connection: Any
 
     def __call__(self, name: str, /, **params: Any) -> list[Row]:
         """The rows of that query."""

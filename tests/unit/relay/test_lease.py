@@ -9,7 +9,8 @@ from uuid import UUID
 import pytest
 
 from carrick.errors import StoreUnavailable
-from carrick.relay.lease import Lease, LeaseLost
+from carrick.relay.lease import Lease
+from carrick.sinks.sink import LeaseLost
 from tests.unit.relay.entries import batch, entry
 
 SECONDS = 0.03

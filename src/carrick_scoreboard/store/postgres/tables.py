@@ -27,12 +27,12 @@ class PostgresTables:
     @contextmanager
     def reading(self) -> Iterator[Ask]:
         with self._connections.connection() as connection, connection.transaction():
-            yield _asking(connection)
+            yield Asking(connection)
 
     @contextmanager
     def writing(self) -> Iterator[Ask]:
         with self._connections.connection() as connection, connection.transaction():
-            yield _asking(connection)
+            yield Asking(connection)
 
     def check_schema(self) -> None:
         with self._connections.connection() as connection:
@@ -42,10 +42,13 @@ class PostgresTables:
         self._connections.close()
 
 
-def _asking(connection: Connection) -> Ask:
-    def ask(name: str, /, **params: Any) -> list[Row]:
-        with connection.cursor(binary=True, row_factory=dict_row) as cursor:
+class Asking:
+    """Queries in one transaction of this connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection: Any = connection
+
+    def __call__(self, name: str, /, **params: Any) -> list[Row]:
+        with self.connection.cursor(binary=True, row_factory=dict_row) as cursor:
             cursor.execute(query(PACKAGE, name).encode(), params)
             return [] if cursor.rownumber is None else list(cursor.fetchall())
-
-    return ask

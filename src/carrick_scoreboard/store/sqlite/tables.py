@@ -30,12 +30,12 @@ class SqliteTables:
     @contextmanager
     def reading(self) -> Iterator[Ask]:
         with self._database.read() as connection:
-            yield _asking(connection)
+            yield Asking(connection)
 
     @contextmanager
     def writing(self) -> Iterator[Ask]:
         with self._database.write() as connection:
-            yield _asking(connection)
+            yield Asking(connection)
 
     def check_schema(self) -> None:
         with self._database.read() as connection:
@@ -45,17 +45,20 @@ class SqliteTables:
         self._database.close()
 
 
-def _asking(connection: sqlite3.Connection) -> Ask:
-    def ask(name: str, /, **params: Any) -> list[Row]:
+class Asking:
+    """Queries in one transaction of this connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection: Any = connection
+
+    def __call__(self, name: str, /, **params: Any) -> list[Row]:
         given = {key: microseconds(value) if isinstance(value, datetime) else value for key, value in params.items()}
-        cursor = connection.execute(query(PACKAGE, name), given)
+        cursor = self.connection.execute(query(PACKAGE, name), given)
         columns = [column[0] for column in cursor.description or ()]
         return [
             {column: _read(column, value) for column, value in zip(columns, row, strict=True)}
             for row in cursor.fetchall()
         ]
-
-    return ask
 
 
 def _read(column: str, value: Any) -> Any:
