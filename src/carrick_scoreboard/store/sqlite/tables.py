@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,8 +53,7 @@ class Asking:
         self.connection: Any = connection
 
     def __call__(self, name: str, /, **params: Any) -> list[Row]:
-        given = {key: microseconds(value) if isinstance(value, datetime) else value for key, value in params.items()}
-        cursor = self.connection.execute(query(PACKAGE, name), given)
+        cursor = self.connection.execute(query(PACKAGE, name), {key: _given(value) for key, value in params.items()})
         columns = [column[0] for column in cursor.description or ()]
         return [
             {column: _read(column, value) for column, value in zip(columns, row, strict=True)}
@@ -61,6 +61,12 @@ class Asking:
         ]
 
 
+def _given(value: Any) -> Any:
+    """Times are stored as whole microseconds; a list is given as JSON."""
+    if isinstance(value, datetime):
+        return microseconds(value)
+    return json.dumps(value) if isinstance(value, list) else value
+
+
 def _read(column: str, value: Any) -> Any:
-    """Times are stored as whole microseconds."""
     return moment(value) if column.endswith(TIMES) and value is not None else value

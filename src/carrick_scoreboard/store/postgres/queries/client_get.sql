@@ -1,2 +1,3 @@
 -- One device application.
-select client_id, comment, email, replaced_by, created_at, disabled_at from carrick.device_clients where client_id = %(client_id)s
+select client_id, comment, email, replaced_by, created_at,
+       disabled_at from carrick.device_clients where client_id = %(client_id)s

@@ -1,3 +1,4 @@
 -- All devices, the newest first.
-select id, client_id, name, osm_user_id, section_id, term_id, term_checked_at, term_end_date, created_at, last_used_at, revoked_at
+select id, client_id, name, osm_user_id, section_id, term_id, term_checked_at, term_end_date, created_at,
+       last_used_at, revoked_at
 from carrick.devices order by id desc limit %(limit)s

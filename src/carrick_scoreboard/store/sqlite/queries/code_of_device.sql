@@ -1,3 +1,4 @@
 -- The sign-in of a device, held until the transaction ends; and what time it is.
-select id, user_code, client_id, status, address, country, poll_seconds, device_id, created_at, expires_at, last_polled_at, (select now from carrick_clock) as now_at
+select id, user_code, client_id, status, address, country, poll_seconds, device_id, created_at, expires_at,
+       last_polled_at, (select now from carrick_clock) as now_at
 from carrick_device_codes where code_digest = :code_digest

@@ -1,7 +1,8 @@
 -- What a sign-in gave. Ends a revocation, and any refresh under way: its tokens are older.
 insert into carrick_user_credentials as c
   (osm_user_id, osm_user_name, osm_email, osm_access_token, osm_refresh_token, osm_token_expiry, created_at, updated_at)
-select :osm_user_id, :osm_user_name, :osm_email, :osm_access_token, :osm_refresh_token, now + :seconds * 1000000, now, now
+select :osm_user_id, :osm_user_name, :osm_email, :osm_access_token, :osm_refresh_token, now + :seconds * 1000000,
+       now, now
 from carrick_clock
 where true
 on conflict (osm_user_id) do update set

@@ -5,4 +5,5 @@ where revoked_at is null
   and coalesce(last_used_at, created_at) < (select now from carrick_clock) - 30 * 86400000000
   and (term_end_date is null
        or term_end_date < date((select now from carrick_clock) / 1000000, 'unixepoch', '-120 days'))
-returning id, client_id, name, osm_user_id, section_id, term_id, term_checked_at, term_end_date, created_at, last_used_at, revoked_at
+returning id, client_id, name, osm_user_id, section_id, term_id, term_checked_at, term_end_date, created_at,
+       last_used_at, revoked_at

@@ -1,0 +1,263 @@
+"""Points that leaders gave: submissions, their updates, and writes to OSM that are in doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import msgspec
+
+from carrick.errors import CarrickError
+from carrick.outbox.outbox import Outbox
+from carrick_scoreboard.store.tables import Ask, Tables, first_of, value_of
+
+CHANNEL = "osm-scores"
+EVENT = "score.update"
+
+
+class Reused(CarrickError):
+    """The key came with another body before. Use a new key for new points."""
+
+
+class AlreadyUndone(CarrickError):
+    """These points were taken back already."""
+
+
+class NewUpdate(msgspec.Struct, frozen=True, kw_only=True):
+    """Points for one patrol, checked."""
+
+    patrol_id: str
+    points: int
+    patrol_name: str = ""
+    undo_of: int | None = None
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """What a leader sent at once."""
+
+    id: int
+    osm_user_id: int
+    key: str
+    body_digest: str
+    section_id: int
+    batch_id: str
+    created_at: datetime
+
+
+class Update(msgspec.Struct, frozen=True, kw_only=True):
+    """One update, and what became of it. `state` is its entry's, None when retention has removed that.
+
+    `base`, `target`, `found`: a write that is in doubt, from what to what, and what was found instead of either.
+    """
+
+    id: int
+    entry_id: UUID
+    submission_id: int
+    osm_user_id: int
+    section_id: int
+    patrol_id: str
+    patrol_name: str
+    points: int
+    undo_of: int | None
+    created_at: datetime
+    applied_at: datetime | None
+    previous_score: int | None
+    new_score: int | None
+    discarded_at: datetime | None
+    state: str | None = None
+    attempt_count: int | None = None
+    next_attempt_at: datetime | None = None
+    last_error_code: str | None = None
+    last_error_message: str | None = None
+    base: int | None = None
+    target: int | None = None
+    found: int | None = None
+    user_name: str | None = None
+    undone_by: int | None = None
+
+
+class Doubt(msgspec.Struct, frozen=True, kw_only=True):
+    """A write that was about to be tried `age` seconds ago: perhaps it happened, perhaps not."""
+
+    entry_id: UUID
+    section_id: int
+    patrol_id: str
+    base: int
+    target: int
+    found: int | None
+    noted_at: datetime
+    age: float
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """An entry that OSM has taken, and the score before and after it."""
+
+    entry_id: UUID
+    before: int
+    after: int
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """Points of a patrol that are on their way."""
+
+    patrol_id: str
+    points: int
+    updates: int
+
+
+class Scores:
+    """The book of points. What is written here about OSM is written after OSM has taken it, once per entry."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def submit(
+        self,
+        outbox: Outbox,
+        osm_user_id: int,
+        key: str,
+        body_digest: str,
+        section_id: int,
+        updates: Sequence[NewUpdate],
+        *,
+        delay: float | None,
+    ) -> Submission:
+        """The submission, with an entry per update, all in one transaction. The same again is the one there is.
+
+        Raises Reused when the key came with another body, AlreadyUndone.
+        """
+        with self._tables.writing() as ask:
+            given = {"osm_user_id": osm_user_id, "key": key, "section_id": section_id, "body_digest": body_digest}
+            added = first_of(ask("submission_add", batch_id=str(uuid4()), **given), Submission)
+            if added is None:
+                return _same(ask, osm_user_id, key, body_digest)
+            puts = outbox.put_many(ask.connection, [_entry(added, update, delay) for update in updates])
+            for put, update in zip(puts, updates, strict=True):
+                _add(ask, added, str(put.id), update)
+            return added
+
+    def submission(self, osm_user_id: int, key: str) -> Submission | None:
+        """What that user has sent with that key."""
+        with self._tables.reading() as ask:
+            return first_of(ask("submission_get", osm_user_id=osm_user_id, key=key), Submission)
+
+    def updates(self, submission_id: int) -> list[Update]:
+        """The updates of a submission in their order."""
+        with self._tables.reading() as ask:
+            return _updates(ask("updates_of", submission_id=submission_id))
+
+    def update(self, update_id: int) -> Update | None:
+        """One update."""
+        with self._tables.reading() as ask:
+            return first_of(ask("update_get", id=update_id), Update)
+
+    def unfinished(self, osm_user_id: int, limit: int = 500) -> list[Update]:
+        """What a user has sent and OSM has not taken yet, the oldest first."""
+        with self._tables.reading() as ask:
+            return _updates(ask("updates_unfinished", osm_user_id=osm_user_id, limit=limit))
+
+    def waiting(self, osm_user_id: int) -> int:
+        """How many updates of a user are on their way."""
+        with self._tables.reading() as ask:
+            return int(ask("updates_waiting", osm_user_id=osm_user_id)[0]["waiting"])
+
+    def pending(self, section_id: int) -> dict[str, Pending]:
+        """What is on its way for a section, of all leaders, by patrol."""
+        with self._tables.reading() as ask:
+            found = [value_of(row, Pending) for row in ask("updates_pending", section_id=section_id)]
+        return {pending.patrol_id: pending for pending in found}
+
+    def history(self, section_id: int, limit: int, before: int | None = None) -> list[Update]:
+        """What was applied in a section, the newest first."""
+        with self._tables.reading() as ask:
+            return _updates(
+                ask("updates_history", section_id=section_id, limit=limit, before=2**62 if before is None else before)
+            )
+
+    def discard(self, update_id: int, osm_user_id: int) -> bool:
+        """A leader gives an update up; False where it is not theirs, or over."""
+        with self._tables.writing() as ask:
+            return bool(ask("update_discard", id=update_id, osm_user_id=osm_user_id))
+
+    def applied(self, entry_ids: Iterable[UUID]) -> set[UUID]:
+        """Which of these entries OSM has taken."""
+        with self._tables.reading() as ask:
+            return {UUID(row["entry_id"]) for row in ask("updates_applied", entry_ids=list(map(str, entry_ids)))}
+
+    def doubts(self, section_id: int) -> list[Doubt]:
+        """The writes to a section that are in doubt."""
+        with self._tables.reading() as ask:
+            return [value_of(row, Doubt) for row in ask("doubts_of", section_id=section_id)]
+
+    def doubt(self, section_id: int, patrol_id: str, entry_ids: Iterable[UUID], base: int, target: int) -> None:
+        """A write is about to be tried: until it is known what became of it, it is in doubt."""
+        given = {"section_id": section_id, "patrol_id": patrol_id, "base": base, "target": target}
+        with self._tables.writing() as ask:
+            for entry_id in entry_ids:
+                ask("doubt_add", entry_id=str(entry_id), **given)
+
+    def settle(
+        self,
+        applied: Iterable[Applied] = (),
+        *,
+        patrol_name: str = "",
+        not_applied: Iterable[UUID] = (),
+        unclear: Mapping[UUID, int] | None = None,
+    ) -> None:
+        """What became of writes: taken (once per entry), not taken, or neither, with what was found. All at once."""
+        with self._tables.writing() as ask:
+            for one in applied:
+                scores = {"previous_score": one.before, "new_score": one.after, "patrol_name": patrol_name}
+                ask("update_apply", entry_id=str(one.entry_id), **scores)
+                ask("doubt_end", entry_id=str(one.entry_id))
+            for entry_id in not_applied:
+                ask("doubt_end", entry_id=str(entry_id))
+            for entry_id, found in (unclear or {}).items():
+                ask("doubt_found", entry_id=str(entry_id), found=found)
+
+    def tidy(self, *, remember_days: int) -> None:
+        """Give up what retention has removed, and forget submissions after so many days."""
+        with self._tables.writing() as ask:
+            ask("updates_forget")
+            ask("submission_prune", days=remember_days)
+
+
+def _same(ask: Ask, osm_user_id: int, key: str, body_digest: str) -> Submission:
+    known = value_of(ask("submission_get", osm_user_id=osm_user_id, key=key)[0], Submission)
+    if known.body_digest != body_digest:
+        raise Reused("this idempotency key was used for other points before; use a new one")
+    return known
+
+
+def _entry(submission: Submission, update: NewUpdate, delay: float | None) -> dict[str, Any]:
+    return {
+        "channel": CHANNEL,
+        "event_type": EVENT,
+        "payload": {"patrolId": update.patrol_id, "points": update.points},
+        "tenant_id": str(submission.section_id),
+        "group": f"{submission.section_id}:{update.patrol_id}",
+        "principal": str(submission.osm_user_id),
+        **({} if delay is None else {"delay": delay, "max_wait": 2 * delay}),
+    }
+
+
+def _add(ask: Ask, submission: Submission, entry_id: str, update: NewUpdate) -> None:
+    added = ask(
+        "update_add",
+        entry_id=entry_id,
+        submission_id=submission.id,
+        osm_user_id=submission.osm_user_id,
+        section_id=submission.section_id,
+        patrol_id=update.patrol_id,
+        patrol_name=update.patrol_name,
+        points=update.points,
+        undo_of=update.undo_of,
+    )
+    if not added:
+        raise AlreadyUndone("these points were taken back already")
+
+
+def _updates(rows: Iterable[Mapping[str, Any]]) -> list[Update]:
+    return [value_of(row, Update) for row in rows]

@@ -1,0 +1,5 @@
+-- Gives up updates whose entries retention has removed: dead for so long that nobody will look.
+update carrick_score_updates set discarded_at = (select now from carrick_clock)
+where applied_at is null and discarded_at is null
+  and not exists (select 1 from carrick_record as r where r.id = carrick_score_updates.entry_id)
+returning id
