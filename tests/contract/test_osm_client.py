@@ -151,3 +151,29 @@ async def test_twenty_who_ask_at_once_are_one_call(osm: Osm) -> None:
         await osm.control("release", name="read")
         assert len(set(await asyncio.gather(*asking))) == 1
     assert len(await osm.calls()) == 1
+
+
+@story
+async def test_a_write_that_would_leave_too_late_does_not_leave(osm: Osm) -> None:
+    """As when the process was stopped between its last look at the clock and the call."""
+    async with client_of(osm) as client:
+        who, before = await robin(osm), await osm.points()
+        with pytest.raises(errors.TimedOut) as stopped:
+            await client.set_points(
+                who, SCOUTS, str(EAGLES), before + 5, not_after=asyncio.get_running_loop().time() - 0.001
+            )
+        assert not stopped.value.in_doubt
+        assert await osm.points() == before
+        assert [call for call in await osm.calls() if call["method"] == "POST" and "updatePatrol" in str(call)] == []
+
+
+@story
+async def test_a_block_on_the_answer_to_a_write_leaves_it_in_doubt_and_later_ones_are_not_sent(osm: Osm) -> None:
+    async with client_of(osm) as client:
+        who = await robin(osm)
+        await osm.control("block")
+        with pytest.raises(errors.ServiceBlocked) as first:
+            await client.set_points(who, SCOUTS, str(EAGLES), 5)
+        with pytest.raises(errors.ServiceBlocked) as second:
+            await client.set_points(who, SCOUTS, str(EAGLES), 5)
+        assert (first.value.in_doubt, second.value.in_doubt) == (True, False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -27,6 +28,7 @@ MAX_ANSWER_BYTES = 5 * 1024 * 1024
 LARGEST_ID = 2**53
 LARGEST_POINTS = 10**9
 TOO_LONG = "the answer is too long"
+TOO_LATE = "it was too late to begin"
 
 
 class Meter(Protocol):
@@ -102,8 +104,13 @@ class OsmClient:
 
         return await self._single_flight(("profile", access_token), fetch)
 
-    async def patrols(self, credential: Credential, section_id: int, term_id: int) -> tuple[Patrol, ...]:
-        """The patrols of a section that take part, with their points. One call serves all who ask meanwhile."""
+    async def patrols(
+        self, credential: Credential, section_id: int, term_id: int, *, purpose: Purpose = "read"
+    ) -> tuple[Patrol, ...]:
+        """The patrols of a section that take part, with their points. One call serves all who ask meanwhile.
+
+        A read that a write needs is made for that purpose: it may use what is kept for writes, and is its own.
+        """
         query = {
             "action": "getPatrolsWithPeople",
             "sectionid": _checked_id("section", section_id),
@@ -118,13 +125,19 @@ class OsmClient:
                 credential.access_token,
                 credential.user_id,
                 patrols_of,
+                purpose=purpose,
                 query=query,
             )
 
-        return await self._single_flight(("patrols", section_id, term_id, credential.user_id), fetch)
+        return await self._single_flight(("patrols", purpose, section_id, term_id, credential.user_id), fetch)
 
-    async def set_points(self, credential: Credential, section_id: int, patrol_id: str, points: int) -> None:
-        """Set a patrol's points to this value. Neither repeated nor shared: who calls decides about a second time."""
+    async def set_points(
+        self, credential: Credential, section_id: int, patrol_id: str, points: int, *, not_after: float = math.inf
+    ) -> None:
+        """Set a patrol's points to this value. Neither repeated nor shared: who calls decides about a second time.
+
+        `not_after` is a time of the event loop's clock: the last look at it is taken when the request leaves.
+        """
         if not patrol_id.isascii() or not patrol_id.isdecimal() or len(patrol_id) > 16:
             raise ValueError(f"patrol id {patrol_id[:40]!r}; accepted: digits")
         if abs(points) > LARGEST_POINTS:
@@ -138,6 +151,7 @@ class OsmClient:
             purpose="write",
             query={"action": "updatePatrolPoints", "sectionid": _checked_id("section", section_id)},
             form={"points": str(points), "patrolid": patrol_id},
+            not_after=not_after,
         )
 
     async def exchange(self, code: str, redirect_uri: str, verifier: str | None) -> Tokens:
@@ -168,12 +182,15 @@ class OsmClient:
         purpose: Purpose = "read",
         query: Mapping[str, str] | None = None,
         form: Mapping[str, str] | None = None,
+        not_after: float = math.inf,
     ) -> T:
         """One call of the API, if it may be made."""
         await self._pass_service_block()
         if user_id is not None:
             await self._pass_user_limits(user_id, purpose)
-        response = await self._exchange(endpoint, path, {"Authorization": f"Bearer {access_token}"}, query, form)
+        response = await self._exchange(
+            endpoint, path, {"Authorization": f"Bearer {access_token}"}, query, form, not_after
+        )
         return await self._value(said.classify(response, self._now()), user_id, endpoint, read)
 
     async def _pass_service_block(self) -> None:
@@ -217,7 +234,7 @@ class OsmClient:
             case said.ServiceBlocked(header):
                 log.critical("osm.service_blocked", extra={"endpoint": endpoint, "header": header[:200]})
                 await self._standing.note_service_block(header)
-                raise errors.ServiceBlocked
+                raise errors.ServiceBlocked(in_doubt=True)
             case said.RateLimited(seconds):
                 log.error("osm.rate_limited", extra={"endpoint": endpoint, "user_id": user_id, "seconds": seconds})
                 if user_id is not None:
@@ -245,11 +262,12 @@ class OsmClient:
         headers: Mapping[str, str],
         query: Mapping[str, str] | None,
         form: Mapping[str, str] | None,
+        not_after: float = math.inf,
     ) -> said.Response:
         """One request and its whole answer. Raises TimedOut, which knows whether the request had left."""
         loop = asyncio.get_running_loop()
         started = loop.time()
-        trace = SimpleNamespace(sent=False)
+        trace = SimpleNamespace(sent=False, not_after=not_after)
         status = "failed"
         try:
             async with (
@@ -304,7 +322,11 @@ class OsmClient:
 
 
 async def _note_sent(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) -> None:
-    context.trace_request_ctx.sent = True
+    """The request leaves now: the last moment to think better of it."""
+    trace = context.trace_request_ctx
+    if asyncio.get_running_loop().time() > trace.not_after:
+        raise TimeoutError(TOO_LATE)
+    trace.sent = True
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:

@@ -19,6 +19,9 @@ from datetime import datetime
 class OsmError(Exception):
     """Base of everything that can go wrong with a call to OSM."""
 
+    in_doubt: bool = False
+    """Whether a write that ended so may have been carried out nevertheless."""
+
 
 class RateLimited(OsmError):
     """Wait until then; asking earlier is refused here already."""
@@ -39,7 +42,8 @@ class OutOfBudget(OsmError):
 class ServiceBlocked(OsmError):
     """Find out why with OSM, then `carrick osm unblock --reason …`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, in_doubt: bool = False) -> None:
+        self.in_doubt = in_doubt
         super().__init__("OSM has blocked this application; nothing is sent until `carrick osm unblock`")
 
 
@@ -63,6 +67,7 @@ class Unavailable(OsmError):
     def __init__(self, code: str, message: str, *, final: bool = False) -> None:
         self.code = code
         self.final = final
+        self.in_doubt = not final
         super().__init__(message)
 
 
@@ -70,9 +75,11 @@ class TimedOut(OsmError):
     """If the request had left, it may have been carried out: compare before doing it again."""
 
     def __init__(self, why: str, *, sent: bool) -> None:
-        self.sent = sent
+        self.sent = self.in_doubt = sent
         super().__init__(f"OSM did not answer: {why}" + ("; the request had left" if sent else ""))
 
 
 class BadData(OsmError):
     """OSM has changed, or something between has changed its answer."""
+
+    in_doubt = True
