@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, NoReturn, Protocol, TypeVar, assert_never
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -86,7 +87,7 @@ class OsmClient:
         self._application = application
         self._standing = standing
         self._meter = meter
-        self._timeout_seconds = timeout_seconds
+        self.timeout_seconds = timeout_seconds
         self._now = now
         self._session: aiohttp.ClientSession | None = None
         self._flights: dict[tuple[Any, ...], asyncio.Task[Any]] = {}
@@ -95,6 +96,20 @@ class OsmClient:
         """End the connections. Closing again changes nothing."""
         if self._session is not None:
             await self._session.close()
+
+    async def reachable(self) -> bool:
+        """Whether a bare connection to OSM comes about now, if there may be one at all; nothing is asked."""
+        if await self._standing.service_block() is not None:
+            return False
+        address = urlsplit(self._application.domain)
+        port = address.port or (443 if address.scheme == "https" else 80)
+        try:
+            async with asyncio.timeout(self.timeout_seconds):
+                _, writer = await asyncio.open_connection(address.hostname, port)
+        except OSError:  # a TimeoutError is one
+            return False
+        writer.close()
+        return True
 
     async def profile(self, access_token: str, user_id: int | None = None) -> Profile:
         """Who the token belongs to, and what they see. The user is not known yet when they have just signed in."""
@@ -271,7 +286,7 @@ class OsmClient:
         status = "failed"
         try:
             async with (
-                asyncio.timeout(self._timeout_seconds),
+                asyncio.timeout(self.timeout_seconds),
                 self._opened().request(
                     "GET" if form is None else "POST",
                     self._application.domain + path,

@@ -79,15 +79,18 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Doubt(msgspec.Struct, frozen=True, kw_only=True):
-    """A write that was about to be tried `age` seconds ago: perhaps it happened, perhaps not."""
+    """The part of one entry in a write that was about to be tried `age` seconds ago: did it happen?
+
+    `found`: what a person must look at, because it is neither `base` nor `target`.
+    """
 
     entry_id: UUID
-    section_id: int
+    write_id: str
     patrol_id: str
+    points: int
     base: int
     target: int
     found: int | None
-    noted_at: datetime
     age: float
 
 
@@ -193,10 +196,10 @@ class Scores:
 
     def doubt(self, section_id: int, patrol_id: str, entry_ids: Iterable[UUID], base: int, target: int) -> None:
         """A write is about to be tried: until it is known what became of it, it is in doubt."""
-        given = {"section_id": section_id, "patrol_id": patrol_id, "base": base, "target": target}
+        write = {"write_id": str(uuid4()), "section_id": section_id, "patrol_id": patrol_id}
         with self._tables.writing() as ask:
             for entry_id in entry_ids:
-                ask("doubt_add", entry_id=str(entry_id), **given)
+                ask("doubt_add", entry_id=str(entry_id), base=base, target=target, **write)
 
     def settle(
         self,

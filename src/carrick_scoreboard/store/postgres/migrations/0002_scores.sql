@@ -51,6 +51,7 @@ create unique index score_updates_undo on carrick.score_updates (undo_of) where 
 
 create table carrick.score_doubts (
   entry_id   uuid primary key references carrick.score_updates (entry_id) on delete cascade,
+  write_id   uuid not null,
   section_id bigint not null,
   patrol_id  text collate "C" not null,
   base       bigint not null,

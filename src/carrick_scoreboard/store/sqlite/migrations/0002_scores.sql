@@ -55,6 +55,7 @@ create unique index carrick_score_updates_undo on carrick_score_updates (undo_of
 -- Writes to OSM of which nobody knows yet whether they happened. Written before the call, gone when it is known.
 create table carrick_score_doubts (
   entry_id   text primary key references carrick_score_updates (entry_id) on delete cascade,
+  write_id   text not null check (length(write_id) = 36),
   section_id integer not null,
   patrol_id  text not null,
   base       integer not null,

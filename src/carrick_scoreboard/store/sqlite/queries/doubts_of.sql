@@ -1,5 +1,7 @@
--- The open doubts of a section; and how long ago each write was about to be tried.
-select entry_id, section_id, patrol_id, base, target, found, noted_at,
-       ((select now from carrick_clock) - noted_at) / 1000000.0 as age
-from carrick_score_doubts where section_id = :section_id
-order by noted_at, entry_id
+-- The open doubts of a section, with the points they are about; and how long ago each write was about to be tried.
+select d.entry_id, d.write_id, d.patrol_id, d.base, d.target, d.found, u.points,
+       ((select now from carrick_clock) - d.noted_at) / 1000000.0 as age
+from carrick_score_doubts as d
+join carrick_score_updates as u on u.entry_id = d.entry_id
+where d.section_id = :section_id
+order by u.id

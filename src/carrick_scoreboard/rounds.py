@@ -1,0 +1,377 @@
+"""One claim of points on their way to OSM: read once per section, then write once per patrol and leader.
+
+Before a write it is noted, under the lease, what is to become what; after it, that it happened. Whoever finds such a
+note without its end waits until the old request can no longer arrive, reads, and compares: the score that is there now
+tells whether it happened. If it is neither, a person must say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import datetime
+from typing import NoReturn, Protocol
+from uuid import UUID
+
+import msgspec
+
+from carrick.entry import Entry, Outcome
+from carrick.errors import StoreError
+from carrick.relay.threads import Threads
+from carrick.sinks.sink import Delivery, Report, Results, Unavailable
+from carrick_scoreboard.adding import Change, Step, Verdict, happened, steps, verdict, writes_of
+from carrick_scoreboard.osm import errors
+from carrick_scoreboard.osm.answers import Patrol
+from carrick_scoreboard.osm.client import Credential, OsmClient
+from carrick_scoreboard.store.scores import Doubt, Scores
+
+log = logging.getLogger("carrick.scores")
+
+SETTLE_SECONDS = 45.0
+"""After so long an old request can no longer arrive: its own time, and what a dying connection may still hold back."""
+BLOCK_LOOK_SECONDS = 60.0
+"""How often it is looked whether OSM's block of the application has been cleared. Costs no call."""
+FIRST_PAUSE_SECONDS = 60.0
+LONGEST_PAUSE_SECONDS = 900.0
+
+
+class Signed(Protocol):
+    """The credentials of leaders."""
+
+    async def usable(self, user_id: int) -> Credential:
+        """A credential to call OSM with. Raises OsmError."""
+        ...
+
+    async def refused(self, credential: Credential) -> None:
+        """OSM no longer accepts it."""
+        ...
+
+
+class Board(Protocol):
+    """What the displays show."""
+
+    async def seen(self, section_id: int) -> Mapping[str, int]:
+        """The scores that were last shown, by patrol."""
+        ...
+
+    async def changed(self, section_id: int, scores: Mapping[str, int]) -> None:
+        """OSM has new scores: show them."""
+        ...
+
+
+Shut = Callable[[int, float | None, str], Awaitable[None]]
+"""Holds a leader's entries for so many seconds, or until they sign in, for that reason."""
+TermOf = Callable[[int, Credential], Awaitable[int]]
+"""The term to read a section in. Raises OsmError."""
+
+
+class Osm:
+    """OSM as all rounds of this process see it."""
+
+    def __init__(
+        self, client: OsmClient, signed: Signed, term_of: TermOf, shut: Shut, now: Callable[[], datetime]
+    ) -> None:
+        self.client = client
+        self.signed = signed
+        self.term_of = term_of
+        self.shut = shut
+        self.now = now
+        self._failures = 0
+
+    def answered(self) -> None:
+        """OSM is there."""
+        self._failures = 0
+
+    def pause_seconds(self) -> float:
+        """How long to leave OSM alone after it failed: longer every time."""
+        pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0**self._failures)
+        self._failures += 1
+        return pause
+
+
+class Points(msgspec.Struct, frozen=True):
+    """The payload of an entry."""
+
+    patrol_id: str = msgspec.field(name="patrolId")
+    points: int
+
+
+class Stop(Exception):
+    """Nothing more can be done in this round; `report` is why, None when only the leaders in it must wait."""
+
+    def __init__(self, report: Unavailable | None) -> None:
+        self.report = report
+
+
+class Round:
+    """The waiting points of one section, and what becomes of them."""
+
+    def __init__(
+        self,
+        delivery: Delivery,
+        osm: Osm,
+        scores: Scores,
+        threads: Threads,
+        board: Board,
+        *,
+        merge_leaders: bool,
+        settle_seconds: float,
+    ) -> None:
+        self._delivery = delivery
+        self._osm = osm
+        self._scores = scores
+        self._call = threads.call
+        self._board = board
+        self._merge_leaders = merge_leaders
+        self._settle_seconds = settle_seconds
+        self._section = int(delivery.entries[0].tenant_id)
+        self._waiting = changes_by_patrol(delivery.entries)
+        self._outcomes: dict[UUID, Outcome] = {}
+        self._out: set[int] = set()
+        self._changed: dict[str, int] = {}
+
+    @property
+    def _last_moment(self) -> float:
+        """When a write may leave at the latest: it must be over before the lease is."""
+        return self._delivery.deadline - self._osm.client.timeout_seconds
+
+    async def run(self) -> Report:
+        """All of it. Raises LeaseLost and StoreError: what was in doubt then still is."""
+        stopped: Unavailable | None = None
+        try:
+            await self._leave_out_applied()
+            if self._waiting:
+                doubts = await self._old_doubts()
+                patrols = await self._read()
+                for patrol_id in list(self._waiting):
+                    about = [doubt for doubt in doubts if doubt.patrol_id == patrol_id]
+                    await self._bring(patrol_id, patrols.get(patrol_id), about)
+        except Stop as stop:
+            stopped = stop.report
+        finally:
+            await self._tell()
+        return Results(outcomes=self._outcomes, unavailable=stopped)
+
+    async def _leave_out_applied(self) -> None:
+        """What OSM has taken is delivered, even if nobody came to write that down."""
+        entry_ids = [entry.id for entry in self._delivery.entries]
+        self._end(await self._call(self._scores.applied, entry_ids), Outcome.delivered())
+
+    async def _old_doubts(self) -> list[Doubt]:
+        """Doubts about patrols in hand, whosever they are; old enough that the next read settles them."""
+        doubts = await self._doubts()
+        undecided = [doubt.age for doubt in doubts if doubt.found is None]
+        left = self._settle_seconds - min(undecided, default=self._settle_seconds)
+        if left > 0:
+            log.info("scores.waiting_for_old_request", extra={"section": self._section, "seconds": round(left, 1)})
+            await asyncio.sleep(left)
+        return doubts
+
+    async def _doubts(self) -> list[Doubt]:
+        found = await self._call(self._scores.doubts, self._section)
+        return [doubt for doubt in found if doubt.patrol_id in self._waiting]
+
+    async def _read(self) -> dict[str, Patrol]:
+        """The section as OSM has it now, read by the first of the leaders who can."""
+        for user_id in dict.fromkeys(change.user_id for changes in self._waiting.values() for change in changes):
+            credential = await self._credential(user_id)
+            if credential is None:
+                continue
+            try:
+                term_id = await self._osm.term_of(self._section, credential)
+                patrols = await self._osm.client.patrols(credential, self._section, term_id, purpose="write")
+            except errors.OsmError as error:
+                await self._excuse(user_id, credential, error)
+                continue
+            self._osm.answered()
+            return {patrol.id: patrol for patrol in patrols}
+        raise Stop(None)
+
+    async def _credential(self, user_id: int) -> Credential | None:
+        """The leader's credential; None when they must wait or sign in first."""
+        if user_id in self._out:
+            return None
+        try:
+            return await self._osm.signed.usable(user_id)
+        except errors.OsmError as error:
+            await self._excuse(user_id, None, error)
+            return None
+
+    async def _bring(self, patrol_id: str, patrol: Patrol | None, doubts: list[Doubt]) -> None:
+        """Bring the points of one patrol, whose score was just read."""
+        if patrol is None:
+            gone = Outcome.rejected("OSM has no such patrol in this section", code="patrol_not_found")
+            self._end(_ids(self._waiting[patrol_id]), gone)
+            return
+        await self._note_conflict(patrol)
+        for write in writes_of(doubts):
+            await self._settle(patrol, write, patrol.points)
+        score = patrol.points
+        for step in steps(self._waiting.get(patrol_id, ()), merge=self._merge_leaders):
+            if asyncio.get_running_loop().time() > self._last_moment:
+                raise Stop(None)  # what is left is claimed again, with time of its own
+            credential = await self._credential(step.user_id)
+            if credential is not None and await self._write(patrol, step, score, credential):
+                score += step.points
+
+    async def _note_conflict(self, patrol: Patrol) -> None:
+        """Somebody else has changed the points: that is respected, and told."""
+        seen = (await self._board.seen(self._section)).get(patrol.id)
+        if seen is not None and seen != patrol.points:
+            log.warning(
+                "scores.conflict",
+                extra={"section": self._section, "patrol": patrol.id, "shown": seen, "found": patrol.points},
+            )
+            self._changed[patrol.id] = patrol.points
+
+    async def _settle(self, patrol: Patrol, write: list[Doubt], score: int) -> Verdict:
+        """What became of an earlier write to this patrol, by the score that is there now."""
+        entry_ids = [doubt.entry_id for doubt in write]
+        if write[0].found is not None:
+            self._end(entry_ids, needs_review(write[0], write[0].found))
+            return Verdict.UNCLEAR
+        said = verdict(write[0], score)
+        self._log_verdict(patrol, write[0], score, said)
+        match said:
+            case Verdict.HAPPENED:
+                await self._call(self._scores.settle, happened(write), patrol_name=patrol.name)
+                self._end(entry_ids, Outcome.delivered())
+                self._changed[patrol.id] = score
+            case Verdict.DID_NOT:
+                await self._call(self._scores.settle, not_applied=entry_ids)
+            case Verdict.UNCLEAR:
+                await self._call(self._scores.settle, unclear=dict.fromkeys(entry_ids, score))
+                self._end(entry_ids, needs_review(write[0], score))
+        return said
+
+    def _log_verdict(self, patrol: Patrol, doubt: Doubt, score: int, said: Verdict) -> None:
+        numbers = {"base": doubt.base, "target": doubt.target, "found": score}
+        log.warning(
+            "scores.settled", extra={"section": self._section, "patrol": patrol.id, **numbers, "verdict": said.value}
+        )
+
+    async def _write(self, patrol: Patrol, step: Step, base: int, credential: Credential) -> bool:
+        """One write; whether it happened. What goes wrong ends the step, or the round."""
+        if step.points:
+            try:
+                await self._set_points(patrol, step, base, credential)
+            except errors.OsmError as error:
+                return await self._not_written(patrol, step, credential, error)
+        await self._call(self._scores.settle, step.applied(base), patrol_name=patrol.name)
+        self._end(step.entry_ids, Outcome.delivered())
+        self._changed[patrol.id] = base + step.points
+        return True
+
+    async def _set_points(self, patrol: Patrol, step: Step, base: int, credential: Credential) -> None:
+        """Note, then call."""
+        target = base + step.points
+        entries = [str(entry_id) for entry_id in step.entry_ids]
+        await self._delivery.note({"patrol": patrol.id, "base": base, "target": target, "entries": entries})
+        await self._call(self._scores.doubt, self._section, patrol.id, step.entry_ids, base, target)
+        await self._osm.client.set_points(credential, self._section, patrol.id, target, not_after=self._last_moment)
+        self._osm.answered()
+
+    async def _not_written(self, patrol: Patrol, step: Step, credential: Credential, error: errors.OsmError) -> bool:
+        """A write that did not work, or of which nobody knows; whether it happened after all."""
+        if not error.in_doubt:
+            await self._call(self._scores.settle, not_applied=step.entry_ids)
+            await self._excuse(step.user_id, credential, error)
+            return False
+        unsure = Outcome.unsure(after=self._settle_seconds, code="unsure", message=str(error))
+        self._outcomes |= dict.fromkeys(_ids(self._waiting[patrol.id]), unsure)
+        if isinstance(error, errors.Unavailable | errors.BadData):
+            return await self._read_back(patrol, step, error)
+        return self._give_up(error)
+
+    async def _read_back(self, patrol: Patrol, step: Step, error: errors.OsmError) -> bool:
+        """OSM has answered, so the request is over: what is there now tells what it did."""
+        now_there = (await self._read()).get(patrol.id, patrol)
+        write = [doubt for doubt in await self._doubts() if doubt.entry_id in step.entry_ids]
+        for change in self._waiting[patrol.id]:
+            del self._outcomes[change.entry_id]
+        said = await self._settle(patrol, write, now_there.points)
+        if said is Verdict.HAPPENED:
+            return True
+        if said is Verdict.DID_NOT:
+            self._end(step.entry_ids, refused(error))
+        if isinstance(error, errors.Unavailable) and error.code == "stated":
+            return False
+        return self._give_up(error)
+
+    async def _excuse(self, user_id: int, credential: Credential | None, error: errors.OsmError) -> None:
+        """What concerns one leader holds that leader; anything else ends the round."""
+        match error:
+            case errors.RateLimited() | errors.OutOfBudget():
+                await self._osm.shut(user_id, self._seconds_until(error.until), "rate_limited")
+            case errors.AuthRevoked():
+                if credential is not None:
+                    await self._osm.signed.refused(credential)
+                await self._osm.shut(user_id, None, "auth_revoked")
+            case errors.Unavailable(final=True) | errors.Unavailable(code="stated"):
+                theirs = [one for changes in self._waiting.values() for one in changes if one.user_id == user_id]
+                self._end(_ids(theirs), refused(error))
+            case _:
+                self._give_up(error)
+        self._out.add(user_id)
+
+    def _seconds_until(self, until: datetime | None) -> float:
+        if until is None:
+            return FIRST_PAUSE_SECONDS
+        return max(1.0, (until - self._osm.now()).total_seconds())
+
+    def _give_up(self, error: errors.OsmError) -> NoReturn:
+        """OSM itself is in the way: end the round, and leave it alone for a while."""
+        message = str(error)
+        match error:
+            case errors.ServiceBlocked():
+                raise Stop(Unavailable(code="service_blocked", message=message, seconds=BLOCK_LOOK_SECONDS))
+            case errors.TimedOut(sent=False):
+                raise Stop(Unavailable(code="osm_unreachable", message=message, connection=True))
+            case errors.Misconfigured():
+                raise Stop(Unavailable(code="misconfigured", message=message, seconds=LONGEST_PAUSE_SECONDS))
+            case _:
+                pause = self._osm.pause_seconds()
+                raise Stop(Unavailable(code="osm_unavailable", message=message, seconds=pause))
+
+    def _end(self, entry_ids: Iterable[UUID], outcome: Outcome) -> None:
+        """These entries have their outcome, and wait no longer."""
+        ended = set(entry_ids)
+        for patrol_id, changes in list(self._waiting.items()):
+            self._outcomes |= {change.entry_id: outcome for change in changes if change.entry_id in ended}
+            self._waiting[patrol_id] = [change for change in changes if change.entry_id not in ended]
+        self._waiting = {patrol_id: changes for patrol_id, changes in self._waiting.items() if changes}
+
+    async def _tell(self) -> None:
+        """Displays follow. That nobody could be told is no reason to do anything again."""
+        if self._changed:
+            try:
+                await self._board.changed(self._section, self._changed)
+            except StoreError as error:
+                log.warning("scores.not_told", extra={"section": self._section, "error": str(error)})
+
+
+def changes_by_patrol(entries: Iterable[Entry]) -> dict[str, list[Change]]:
+    """The changes of each patrol, in the order in which they came."""
+    waiting: dict[str, list[Change]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.seq):
+        given = msgspec.json.decode(entry.payload, type=Points)
+        waiting.setdefault(given.patrol_id, []).append(Change(entry.id, int(entry.principal or 0), given.points))
+    return waiting
+
+
+def refused(error: errors.OsmError) -> Outcome:
+    """OSM said no to these points. What it will say again ends them; else it may think better of it."""
+    if isinstance(error, errors.Unavailable) and error.final:
+        return Outcome.rejected(str(error), code="refused")
+    return Outcome.retry(code="refused", message=str(error))
+
+
+def needs_review(doubt: Doubt, found: int) -> Outcome:
+    """A person must say what is right; both numbers are told."""
+    message = f"OSM should have {doubt.target} points now, or still {doubt.base}, but it has {found}"
+    return Outcome.rejected(message, code="needs_review")
+
+
+def _ids(changes: Iterable[Change]) -> list[UUID]:
+    return [change.entry_id for change in changes]
