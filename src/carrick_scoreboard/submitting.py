@@ -207,11 +207,12 @@ def answer_of(
 
 def _patrol(updates: Sequence[Update], reasons: Mapping[int, Why], seen: int | None) -> PatrolAnswer:
     first, last = updates[0], updates[-1]
-    named = {"id": first.patrol_id, "name": next((one.patrol_name for one in updates if one.patrol_name), "")}
+    name = next((one.patrol_name for one in updates if one.patrol_name), "")
     waits = [reasons[update.id] for update in updates if update.id in reasons]
     if waits:
         return PatrolAnswer(
-            **named,
+            id=first.patrol_id,
+            name=name,
             success=False,
             score=seen,
             is_temporary_error=waits[0].is_temporary,
@@ -219,7 +220,12 @@ def _patrol(updates: Sequence[Update], reasons: Mapping[int, Why], seen: int | N
             error_message=waits[0].message,
         )
     return PatrolAnswer(
-        **named, success=True, score=last.new_score, previous_score=first.previous_score, new_score=last.new_score
+        id=first.patrol_id,
+        name=name,
+        success=True,
+        score=last.new_score,
+        previous_score=first.previous_score,
+        new_score=last.new_score,
     )
 
 
