@@ -1,0 +1,55 @@
+"""Which device a request comes from: its token is looked up by digest, so nothing is compared letter by letter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from aiohttp import web
+
+from carrick.relay.threads import Threads
+from carrick.web.problems import ProblemBody
+from carrick.web.routes import as_json
+from carrick_scoreboard.lately import Lately
+from carrick_scoreboard.sealing import digest
+from carrick_scoreboard.store.devices import Device, Devices
+
+BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/=-]{1,512})", re.IGNORECASE)
+DEVICE_SECONDS = 1.0
+"""A device that was revoked, moved or renamed elsewhere is taken for what it was so long at most."""
+USED_EVERY = timedelta(minutes=10)
+
+
+class Admission:
+    """Lets devices in."""
+
+    def __init__(
+        self, devices: Devices, threads: Threads, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._devices = devices
+        self._threads = threads
+        self._now = now
+        self._lately: Lately[str, Device | None] = Lately(self._look_up, DEVICE_SECONDS)
+
+    async def device(self, authorization: str | None) -> Device | None:
+        """The device that this Authorization header belongs to; None for nobody. Raises StoreError."""
+        token = BEARER.fullmatch(authorization or "")
+        return None if token is None else await self._lately.get(digest(token[1]))
+
+    async def _look_up(self, token_digest: str) -> Device | None:
+        return await self._threads.call(self._found, token_digest)
+
+    def _found(self, token_digest: str) -> Device | None:
+        """In a thread. That the device has come is written now and then."""
+        device = self._devices.of_token(token_digest)
+        if device is not None and (device.last_used_at is None or self._now() - device.last_used_at >= USED_EVERY):
+            self._devices.used(device.id)
+        return device
+
+
+def unauthorized() -> web.Response:
+    """The answer to who is no device, or no longer."""
+    answer = as_json(ProblemBody(error="invalid_token", message="the device token is missing, wrong or revoked"), 401)
+    answer.headers["WWW-Authenticate"] = 'Bearer realm="API"'
+    return answer

@@ -1,0 +1,147 @@
+"""The scoreboard's metrics for Prometheus: how it stands with OSM, and what devices get."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from carrick.errors import StoreError
+from carrick_scoreboard.osm.limits import RateLimitState
+from carrick_scoreboard.osm.standing import KnownBudget
+from carrick_scoreboard.store.blocks import Blocks
+
+log = logging.getLogger("carrick.ops")
+
+CALL_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30)
+AGE_BUCKETS = (10, 60, 300, 600, 900, 1_800, 3_600, 6 * 3_600, 86_400, 8 * 86_400)
+
+
+class ScoreboardMetrics:
+    """All metrics of one process: the meter of the OSM client, the standing, the patrols and the sockets."""
+
+    def __init__(self, blocks: Blocks, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self.registry = CollectorRegistry()
+        self._budgets = Budgets(now)
+        self.registry.register(self._budgets)
+        self.registry.register(ServiceBlocked(blocks))
+        self._calls = Histogram(
+            "osm_api_request_duration_seconds",
+            "How long calls of OSM took.",
+            ["endpoint", "status_code"],
+            buckets=CALL_BUCKETS,
+            registry=self.registry,
+        )
+        self._block_events = self._counter("osm_block_events", "How often OSM has blocked the application.")
+        self._fetches = self._counter("patrol_fetch", "OSM was asked for a section's scores.", "result")
+        self._hits = self._counter("patrol_cache_hits", "Answers to devices that waited for nobody.")
+        self._misses = self._counter("patrol_cache_misses", "Answers to devices that waited for OSM.")
+        self._stale = self._counter("patrol_stale_served", "Answers to devices with scores that should be fresher.")
+        self._states = self._counter("patrol_rate_limit_state", "Answers to devices by rate limit state.", "state")
+        self._errors = self._counter("patrol_errors", "Devices that got no scores, by reason.", "error")
+        self._ages = Histogram(
+            "patrol_cache_age_seconds",
+            "Age of the scores when they were served.",
+            buckets=AGE_BUCKETS,
+            registry=self.registry,
+        )
+        self._connected = Gauge("devices_connected", "Devices that listen for changes.", registry=self.registry)
+
+    def called(self, endpoint: str, status: str, seconds: float) -> None:
+        """A call of OSM is over."""
+        self._calls.labels(endpoint, status).observe(seconds)
+
+    def budget(self, user_id: int, known: KnownBudget) -> None:
+        """What OSM said about a user's budget."""
+        self._budgets.known[user_id] = known
+
+    def block_event(self) -> None:
+        """OSM has blocked the application."""
+        self._block_events.inc()
+
+    def fetched(self, result: str) -> None:
+        """OSM was asked for a section."""
+        self._fetches.labels(result).inc()
+
+    def served(self, *, hit: bool, stale: bool, age_seconds: float, state: RateLimitState) -> None:
+        """A device got scores of that age."""
+        (self._hits if hit else self._misses).inc()
+        if stale:
+            self._stale.inc()
+        self._ages.observe(age_seconds)
+        self._states.labels(state.value).inc()
+
+    def refused(self, error: str) -> None:
+        """A device got none."""
+        self._errors.labels(error).inc()
+
+    def connected(self, devices: int) -> None:
+        """So many devices listen now."""
+        self._connected.set(devices)
+
+    def text(self) -> bytes:
+        """Everything in Prometheus's text format; asks the database for the block."""
+        return generate_latest(self.registry)
+
+    def _counter(self, name: str, documentation: str, *labels: str) -> Counter:
+        return Counter(name, documentation, labels, registry=self.registry)
+
+
+class Budgets(Collector):
+    """The users' budgets as this process was last told, until they are renewed."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self.known: dict[int, KnownBudget] = {}
+
+    def describe(self) -> Iterator[Metric]:
+        yield from _families()
+
+    def collect(self) -> Iterator[Metric]:
+        total, remaining, reset = _families()
+        now = self._now()
+        self.known = {user: known for user, known in self.known.items() if known.reset_at and known.reset_at > now}
+        for user_id, known in self.known.items():
+            labels = [str(user_id)]
+            if known.limit is not None:
+                total.add_metric(labels, known.limit)
+            if known.remaining is not None:
+                remaining.add_metric(labels, known.remaining)
+            if known.reset_at is not None:
+                reset.add_metric(labels, (known.reset_at - now).total_seconds())
+        yield from (total, remaining, reset)
+
+
+def _families() -> tuple[GaugeMetricFamily, GaugeMetricFamily, GaugeMetricFamily]:
+    labels = ["user_id"]
+    return (
+        GaugeMetricFamily("osm_rate_limit_total", "Calls that OSM gives the user in an hour.", labels=labels),
+        GaugeMetricFamily("osm_rate_limit_remaining", "Calls that are left of them.", labels=labels),
+        GaugeMetricFamily("osm_rate_limit_reset_seconds", "Seconds until they are renewed.", labels=labels),
+    )
+
+
+class ServiceBlocked(Collector):
+    """Whether OSM has blocked the application, by the table: the same on every replica."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+
+    def describe(self) -> Iterator[Metric]:
+        yield _blocked_family()
+
+    def collect(self) -> Iterator[Metric]:
+        family = _blocked_family()
+        try:
+            family.add_metric([], float(self._blocks.standing() is not None))
+        except StoreError as error:
+            log.warning("metrics.store_failed", extra={"error": str(error)})
+        yield family
+
+
+def _blocked_family() -> GaugeMetricFamily:
+    return GaugeMetricFamily("osm_service_blocked", "1 while OSM has blocked the application.", labels=[])

@@ -1,0 +1,236 @@
+"""Asks OSM for a section: one at a time in this process, one at a time among all replicas, and writes down what came.
+
+Whatever comes of it is written where everybody reads it: scores, a failure with the time of the next try, what the
+profile said, a revoked sign-in. So whoever waited decides again by what is known, and need not be told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import Protocol
+
+import msgspec
+
+from carrick.relay.threads import Threads
+from carrick_scoreboard.credentials import Credentials
+from carrick_scoreboard.moments import whole_second
+from carrick_scoreboard.osm import errors
+from carrick_scoreboard.osm.answers import Profile
+from carrick_scoreboard.osm.client import TIMEOUT_SECONDS, Credential, OsmClient
+from carrick_scoreboard.osm.limits import Thresholds
+from carrick_scoreboard.osm.standing import Standing
+from carrick_scoreboard.patrols.decision import Decision, Fetch, today
+from carrick_scoreboard.patrols.known import Failure, Known, SectionScores, Term
+from carrick_scoreboard.patrols.shelf import Shelf
+from carrick_scoreboard.sealing import Unreadable
+from carrick_scoreboard.store.devices import Device, Devices
+
+log = logging.getLogger("carrick.patrols")
+
+FIRST_PAUSE_SECONDS = 60
+LONGEST_PAUSE_SECONDS = 15 * 60
+LOCK_SECONDS = 4 * TIMEOUT_SECONDS
+"""A fetch is at most a refresh, a profile and a read of patrols; one that died keeps others from it so long."""
+WAIT_SECONDS = 10.0
+"""How long a replica waits for another one's answer before it does with what it has."""
+LOOK_SECONDS = 0.1
+
+
+class Meter(Protocol):
+    """Counts."""
+
+    def fetched(self, result: str) -> None:
+        """OSM was asked for a section; `ok`, or what went wrong."""
+        ...
+
+
+Decide = Callable[[Device], Awaitable[tuple[Known, Decision]]]
+"""What is known about a device now, and what to do."""
+
+
+class Fetching:
+    """The fetches of this process."""
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        credentials: Credentials,
+        client: OsmClient,
+        standing: Standing,
+        devices: Devices,
+        threads: Threads,
+        meter: Meter,
+        *,
+        thresholds: Thresholds,
+        now: Callable[[], datetime],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._shelf = shelf
+        self._credentials = credentials
+        self._client = client
+        self._standing = standing
+        self._devices = devices
+        self._threads = threads
+        self._meter = meter
+        self._thresholds = thresholds
+        self._now = now
+        self._sleep = sleep
+        self._under_way: dict[int, asyncio.Task[None]] = {}
+
+    async def fetch(self, device: Device, decide: Decide) -> None:
+        """Ask OSM for the device's section, or wait for who does. Who goes away leaves it to the others."""
+        section_id = device.section_id
+        task = self._under_way.get(section_id)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._fetch_alone(device, decide))
+            self._under_way[section_id] = task
+            task.add_done_callback(lambda done: self._through(section_id, done))
+        await asyncio.shield(task)
+
+    async def close(self) -> None:
+        """End what is under way."""
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _fetch_alone(self, device: Device, decide: Decide) -> None:
+        """Among all replicas. Who gets the lock looks again: the one before may have brought what is wanted."""
+        holder = secrets.token_bytes(8)
+        if not await self._shelf.take_lock(device.section_id, holder, LOCK_SECONDS):
+            await self._wait_for_another(device.section_id)
+            return
+        try:
+            known, decision = await decide(device)
+            if isinstance(decision, Fetch):
+                await self._ask(device, known, decision)
+        finally:
+            await self._shelf.drop_lock(device.section_id, holder)
+
+    async def _wait_for_another(self, section_id: int) -> None:
+        for _ in range(round(WAIT_SECONDS / LOOK_SECONDS)):
+            await self._sleep(LOOK_SECONDS)
+            if not await self._shelf.is_locked(section_id):
+                return
+
+    async def _ask(self, device: Device, known: Known, wanted: Fetch) -> None:
+        """Ask, and write down what came of it."""
+        credential: Credential | None = None
+        try:
+            credential = await self._credentials.usable(device.osm_user_id)
+            await self._read(device, known, wanted, credential)
+        except errors.AuthRevoked:
+            self._meter.fetched("auth_revoked")
+            if credential is not None:
+                await self._credentials.refused(credential)
+        except errors.RateLimited as error:
+            self._meter.fetched("rate_limited")
+            if credential is None:  # at the token endpoint OSM does not know the user; we do
+                seconds = max(1, round((error.until - self._now()).total_seconds()))
+                await self._standing.note_user_block(device.osm_user_id, seconds)
+        except errors.OutOfBudget:
+            self._meter.fetched("out_of_budget")
+        except errors.ServiceBlocked:
+            self._meter.fetched("service_blocked")
+        except (errors.OsmError, Unreadable) as error:
+            self._meter.fetched(_named(error))
+            await self._note_failure(device, known, error)
+        else:
+            self._meter.fetched("ok")
+
+    async def _read(self, device: Device, known: Known, wanted: Fetch, credential: Credential) -> None:
+        """The term if it is due, then the patrols if they are, or if the term is another one now."""
+        section_id, before = device.section_id, known.term
+        term = await self._look_up(device, credential) if wanted.term or before is None else before
+        if term.term_id is None:
+            return
+        if wanted.scores or (before is not None and before.term_id != term.term_id):
+            patrols = await self._client.patrols(credential, section_id, term.term_id)
+            budget = await self._standing.budget(credential.user_id)
+            fresh = self._thresholds.fresh_seconds(None if budget is None else budget.remaining)
+            now = whole_second(self._now())
+            scores = SectionScores(
+                patrols=patrols, cached_at=now, valid_until=now + timedelta(seconds=fresh), term_id=term.term_id
+            )
+            await self._shelf.put_scores(section_id, scores)
+        if known.failure is not None:
+            await self._shelf.forget_failures(section_id, device.osm_user_id)
+
+    async def _look_up(self, device: Device, credential: Credential) -> Term:
+        """The section in the user's profile today; kept for all replicas, and with the user's devices."""
+        profile = await self._client.profile(credential.access_token, credential.user_id)
+        term = term_of(profile, device.section_id, self._now())
+        await self._shelf.put_term(device.section_id, device.osm_user_id, term)
+        await self._threads.call(
+            self._devices.set_term, device.osm_user_id, device.section_id, term.term_id, term.end_date
+        )
+        return term
+
+    async def _note_failure(self, device: Device, known: Known, error: Exception) -> None:
+        """The next try comes later each time. What OSM answered may be about the term, so that is suspect now."""
+        count = 1 if known.failure is None else known.failure.count + 1
+        until = whole_second(self._now() + timedelta(seconds=pause_seconds(count)))
+        is_nonsense = isinstance(error, errors.BadData | Unreadable)
+        is_personal = isinstance(error, Unreadable) or (isinstance(error, errors.Unavailable) and error.final)
+        log.error(
+            "patrols.fetch_failed",
+            extra={
+                "user_id": device.osm_user_id,
+                "section_id": device.section_id,
+                "device_id": device.id,
+                "error": str(error),
+                "again_at": until.isoformat(),
+            },
+        )
+        failure = Failure(error="internal_error" if is_nonsense else "upstream_error", until=until, count=count)
+        await self._shelf.put_failure(device.section_id, device.osm_user_id if is_personal else None, failure)
+        if isinstance(error, errors.Unavailable | errors.BadData):
+            await self._suspect_term(device, known)
+
+    async def _suspect_term(self, device: Device, known: Known) -> None:
+        """It may have been looked up only just now."""
+        term = (await self._shelf.look(device.section_id, device.osm_user_id)).term or known.term
+        if term is not None:
+            suspect = msgspec.structs.replace(term, suspect=True)
+            await self._shelf.put_term(device.section_id, device.osm_user_id, suspect)
+
+    def _through(self, section_id: int, task: asyncio.Task[None]) -> None:
+        del self._under_way[section_id]
+        if not task.cancelled():
+            task.exception()  # whoever waited has it
+
+
+def term_of(profile: Profile, section_id: int, now: datetime) -> Term:
+    """What the profile says about the section today. Pure."""
+    checked_at = whole_second(now)
+    section = profile.section(section_id)
+    if section is None:
+        return Term(found="no_section", checked_at=checked_at)
+    running = section.term_on(today(now))
+    if running is None:
+        return Term(found="no_term", checked_at=checked_at)
+    return Term(found="term", checked_at=checked_at, term_id=running.id, end_date=running.ends)
+
+
+def pause_seconds(failures: int) -> int:
+    """How long OSM is left alone after so many failures in a row. Pure."""
+    return int(min(FIRST_PAUSE_SECONDS * 2 ** min(failures - 1, 10), LONGEST_PAUSE_SECONDS))
+
+
+def _named(error: Exception) -> str:
+    """The failure as a metric names it."""
+    match error:
+        case errors.TimedOut():
+            return "timeout"
+        case errors.BadData():
+            return "bad_data"
+        case errors.Misconfigured():
+            return "misconfigured"
+        case Unreadable():
+            return "unreadable"
+        case _:
+            return "upstream_error"

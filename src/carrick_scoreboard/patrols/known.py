@@ -1,0 +1,67 @@
+"""What is known when a device asks for its scores: plain values, as shared state keeps them. Pure."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Literal
+
+import msgspec
+
+from carrick_scoreboard.osm.answers import Patrol
+from carrick_scoreboard.osm.classify import Budget
+from carrick_scoreboard.osm.limits import affordable
+from carrick_scoreboard.osm.standing import KnownBudget
+
+
+class SectionScores(msgspec.Struct, frozen=True, kw_only=True):
+    """The last good scores of a section. They are kept long after `valid_until`; they are only stale then."""
+
+    patrols: tuple[Patrol, ...]
+    cached_at: datetime
+    valid_until: datetime
+    term_id: int
+
+
+class Term(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user's profile said about a section. `no_section`: they do not see it; `no_term`: it has none today."""
+
+    found: Literal["term", "no_term", "no_section"]
+    checked_at: datetime
+    term_id: int | None = None
+    end_date: date | None = None
+    suspect: bool = False
+    """OSM has answered with an error since."""
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """OSM could not be read, so often in a row; it is not asked again before `until`."""
+
+    error: Literal["upstream_error", "internal_error"]
+    until: datetime
+    count: int
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the answer to one device depends on."""
+
+    revoked: bool = False
+    """The user must sign in again."""
+    service_blocked: bool = False
+    blocked_until: datetime | None = None
+    """OSM limits the user until then."""
+    budget: KnownBudget | None = None
+    term: Term | None = None
+    scores: SectionScores | None = None
+    failure: Failure | None = None
+    colors: dict[str, str] | None = None
+    """The section's colours; None: they must be read."""
+
+    @property
+    def remaining(self) -> int | None:
+        """What is left of the user's budget; None is unknown."""
+        return None if self.budget is None else self.budget.remaining
+
+    @property
+    def may_read(self) -> bool:
+        """Whether the budget is good for another read."""
+        return self.budget is None or affordable(Budget(self.budget.limit, self.budget.remaining, None), "read")

@@ -1,0 +1,190 @@
+"""What all replicas know about sections and users, in shared state: read for many at once, written by who asked OSM.
+
+| key | value |
+|---|---|
+| `patrol_scores:{section}` | the last good scores, kept for CACHE_FALLBACK_TTL |
+| `patrol_failure:{section}`, `…:{user}` | OSM could not be read; the second when it refused this user alone |
+| `osm_term:{section}:{user}` | what the user's profile said about the section |
+| `patrol_colors:{section}` | a copy of the section's colours |
+| `osm_blocked:{user}`, `osm_ratelimit:{user}` | how the user stands with OSM |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+import msgspec
+
+from carrick.state.kv import Kv
+from carrick_scoreboard.osm.standing import KnownBudget, UserBlock
+from carrick_scoreboard.patrols.known import Failure, SectionScores, Term
+from carrick_scoreboard.patrols.together import Together
+from carrick_scoreboard.standing import block_key, budget_key, read_budget, read_user_block, read_value
+
+T = TypeVar("T")
+
+TERM_KEPT_SECONDS = 30 * 86_400
+FAILURE_KEPT_SECONDS = 2 * 3600
+COLORS_KEPT_SECONDS = 30.0
+MOST_AT_ONCE = 150
+"""How many devices share one read: their keys must fit into one question."""
+MOST_SECTIONS = 2_000
+"""Sections whose last scores this process remembers, should shared state lose them."""
+
+Colors = dict[str, str]
+
+
+class Shelved(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found for one section and one user."""
+
+    scores: SectionScores | None
+    failure: Failure | None
+    term: Term | None
+    colors: Colors | None
+    user_block: UserBlock | None
+    budget: KnownBudget | None
+
+
+class Shelf:
+    """Reads and writes. Who reads sees what was there after they asked: nothing is served from a memory."""
+
+    def __init__(self, kv: Kv, *, kept_seconds: int, now: Callable[[], datetime]) -> None:
+        self._kv = kv
+        self._kept_seconds = kept_seconds
+        self._now = now
+        self._reads: Together[str, bytes] = Together(kv.get_many, MOST_AT_ONCE)
+        self._decoded: dict[str, tuple[bytes, object]] = {}
+        self._last: dict[int, SectionScores] = {}
+
+    async def look(self, section_id: int, user_id: int) -> Shelved:
+        """What is known now."""
+        keys = (
+            scores_key(section_id),
+            failure_key(section_id),
+            failure_key(section_id, user_id),
+            term_key(section_id, user_id),
+            colors_key(section_id),
+            block_key(user_id),
+            budget_key(user_id),
+        )
+        found = await self._reads.get(keys)
+        scores, failure, own_failure, term, colors, block, budget = (found.get(key) for key in keys)
+        now = self._now()
+        return Shelved(
+            scores=self._scores(section_id, scores),
+            failure=later(read_value(failure, Failure), read_value(own_failure, Failure)),
+            term=self._read(keys[3], term, Term),
+            colors=self._read(keys[4], colors, Colors),
+            user_block=read_user_block(block, now),
+            budget=read_budget(budget, now),
+        )
+
+    async def put_scores(self, section_id: int, scores: SectionScores) -> None:
+        """These are the section's scores from now on; whoever shows them is told when they have changed."""
+        before = self._last.get(section_id)
+        self._remember(section_id, scores)
+        await self._kv.set(scores_key(section_id), msgspec.json.encode(scores), ttl=self._kept_seconds)
+        if before is None or before.patrols != scores.patrols:
+            await self.tell(section_id)
+
+    async def tell(self, section_id: int) -> None:
+        """Devices and boards of the section read again."""
+        await self._kv.publish(topic_of(section_id), "refresh")
+
+    async def put_term(self, section_id: int, user_id: int, term: Term) -> None:
+        """What a profile said."""
+        await self._kv.set(term_key(section_id, user_id), msgspec.json.encode(term), ttl=TERM_KEPT_SECONDS)
+
+    async def put_failure(self, section_id: int, user_id: int | None, failure: Failure) -> None:
+        """OSM could not be read; with a user, it refused that one alone."""
+        key = failure_key(section_id, user_id)
+        await self._kv.set(key, msgspec.json.encode(failure), ttl=FAILURE_KEPT_SECONDS)
+
+    async def forget_failures(self, section_id: int, user_id: int) -> None:
+        """OSM answers again."""
+        await self._kv.delete(failure_key(section_id))
+        await self._kv.delete(failure_key(section_id, user_id))
+
+    async def put_colors(self, section_id: int, colors: Colors) -> None:
+        """The colours have been changed to these."""
+        await self._kv.set(colors_key(section_id), msgspec.json.encode(colors), ttl=COLORS_KEPT_SECONDS)
+
+    async def copy_colors(self, section_id: int, colors: Colors) -> None:
+        """The colours were read from the table; a change meanwhile stays."""
+        await self._kv.set_if_absent(colors_key(section_id), msgspec.json.encode(colors), ttl=COLORS_KEPT_SECONDS)
+
+    async def take_lock(self, section_id: int, holder: bytes, seconds: float) -> bool:
+        """Of all replicas one asks OSM for a section. This saves calls and decides nothing."""
+        return await self._kv.set_if_absent(lock_key(section_id), holder, ttl=seconds)
+
+    async def is_locked(self, section_id: int) -> bool:
+        """Whether a replica asks OSM for the section now."""
+        return await self._kv.get(lock_key(section_id)) is not None
+
+    async def drop_lock(self, section_id: int, holder: bytes) -> None:
+        """Give the lock back."""
+        await self._kv.compare_and_delete(lock_key(section_id), holder)
+
+    def _scores(self, section_id: int, raw: bytes | None) -> SectionScores | None:
+        """The scores; those that shared state has lost are remembered here, but not as fresh ones."""
+        scores = self._read(scores_key(section_id), raw, SectionScores)
+        if scores is not None:
+            self._remember(section_id, scores)
+            return scores
+        last = self._last.get(section_id)
+        oldest = self._now() - timedelta(seconds=self._kept_seconds)
+        if last is None or last.cached_at < oldest:
+            return None
+        return msgspec.structs.replace(last, valid_until=last.cached_at)
+
+    def _remember(self, section_id: int, scores: SectionScores) -> None:
+        if len(self._last) >= MOST_SECTIONS and section_id not in self._last:
+            del self._last[next(iter(self._last))]
+        self._last[section_id] = scores
+
+    def _read(self, key: str, raw: bytes | None, kind: type[T]) -> T | None:
+        """Read a value; the same bytes again are not read again."""
+        if raw is None:
+            return None
+        known = self._decoded.get(key)
+        if known is not None and known[0] == raw:
+            return known[1]  # type: ignore[return-value]  # a key has one kind
+        if len(self._decoded) >= 3 * MOST_SECTIONS:
+            self._decoded.clear()
+        value = read_value(raw, kind)
+        self._decoded[key] = (raw, value)
+        return value
+
+
+def later(one: Failure | None, other: Failure | None) -> Failure | None:
+    """The failure that lasts longer."""
+    if one is None or other is None:
+        return one or other
+    return one if one.until >= other.until else other
+
+
+def topic_of(section_id: int) -> str:
+    """Where changes of a section's scores are told."""
+    return f"scores:{section_id}"
+
+
+def scores_key(section_id: int) -> str:
+    return f"patrol_scores:{section_id}"
+
+
+def failure_key(section_id: int, user_id: int | None = None) -> str:
+    return f"patrol_failure:{section_id}" + ("" if user_id is None else f":{user_id}")
+
+
+def term_key(section_id: int, user_id: int) -> str:
+    return f"osm_term:{section_id}:{user_id}"
+
+
+def colors_key(section_id: int) -> str:
+    return f"patrol_colors:{section_id}"
+
+
+def lock_key(section_id: int) -> str:
+    return f"patrol_fetch:{section_id}"

@@ -1,0 +1,1 @@
+"""HTTP of the scoreboard: each module parses, calls and answers."""

@@ -1,0 +1,192 @@
+"""How the application and its users stand with OSM: the service block in its table, the rest in shared state.
+
+The table is asked before every OSM call, so no replica calls once a block is written down, whoever wrote it and
+whatever became of shared state; a call that was on its way already cannot be taken back. Answers to devices may be
+`LATELY_SECONDS` behind. Clearing the block is seen in the same way: at the next call, without a restart.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from carrick.errors import StoreError
+from carrick.relay.threads import Threads
+from carrick.state.kv import MAX_TTL_SECONDS, Kv
+from carrick_scoreboard.lately import Lately
+from carrick_scoreboard.moments import whole_second
+from carrick_scoreboard.osm.classify import Budget
+from carrick_scoreboard.osm.limits import Thresholds
+from carrick_scoreboard.osm.standing import KnownBudget, ServiceBlock, UserBlock
+from carrick_scoreboard.store.blocks import Block, Blocks
+
+log = logging.getLogger("carrick.osm")
+
+T = TypeVar("T")
+
+SERVICE_KEY = "osm_service_blocked"
+LATELY_SECONDS = 1.0
+MIRROR_SECONDS = 60.0
+"""How often the mirror of a block that stands is written again: shared state may forget it."""
+UNKNOWN_RESET_SECONDS = 3600
+"""OSM's budgets are by the hour; one that does not say when it ends is forgotten after that."""
+MAX_HEADER = 500
+
+
+class Meter(Protocol):
+    """Counts."""
+
+    def budget(self, user_id: int, known: KnownBudget) -> None:
+        """What OSM said about a user's budget."""
+        ...
+
+    def block_event(self) -> None:
+        """OSM has blocked the application."""
+        ...
+
+
+class SharedStanding:
+    """The `Standing` of all replicas; see the module for how soon one sees what another was told."""
+
+    def __init__(
+        self,
+        kv: Kv,
+        blocks: Blocks,
+        threads: Threads,
+        meter: Meter,
+        *,
+        thresholds: Thresholds | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._kv = kv
+        self._blocks = blocks
+        self._threads = threads
+        self._meter = meter
+        self._thresholds = thresholds or Thresholds()
+        self._now = now
+        self._mirrored: tuple[int | None, datetime] | None = None
+        self._lately: Lately[None, ServiceBlock | None] = Lately(lambda _: self._by_table(), LATELY_SECONDS)
+
+    async def service_block(self) -> ServiceBlock | None:
+        """By the table. Raises StoreError: who cannot know must not call."""
+        block = await self._by_table()
+        self._lately.forget(None)
+        return block
+
+    async def service_block_lately(self) -> ServiceBlock | None:
+        """The same from memory: for answers to devices, not before a call."""
+        return await self._lately.get(None)
+
+    async def user_block(self, user_id: int) -> UserBlock | None:
+        return read_user_block(await self._kv.get(block_key(user_id)), self._now())
+
+    async def budget(self, user_id: int) -> KnownBudget | None:
+        return read_budget(await self._kv.get(budget_key(user_id)), self._now())
+
+    async def note_service_block(self, header: str) -> None:
+        """Written down before anything else; what OSM said may hold any bytes."""
+        said = header.encode("ascii", "backslashreplace").decode()[:MAX_HEADER]
+        is_news = await self._threads.call(self._blocks.note, said)
+        if is_news:
+            self._meter.block_event()
+            remedy = "find out why with OSM, then `carrick osm unblock --reason …`"
+            log.critical("osm.block_stands", extra={"header": said, "remedy": remedy})
+        await self.service_block()
+
+    async def note_user_block(self, user_id: int, seconds: int) -> None:
+        block = UserBlock(blocked_at=whole_second(self._now()), retry_after=seconds)
+        log.critical("osm.user_blocked", extra={"user_id": user_id, "seconds": seconds})
+        await self._kv.set(block_key(user_id), msgspec.json.encode(block), ttl=seconds + 1)
+
+    async def note_budget(self, user_id: int, budget: Budget) -> None:
+        """What OSM does not say stays as it is known."""
+        if budget.remaining is None and budget.limit is None:
+            return
+        now = whole_second(self._now())
+        seconds = budget.reset_seconds if budget.reset_seconds is not None else UNKNOWN_RESET_SECONDS
+        known = KnownBudget(
+            limit=budget.limit,
+            remaining=budget.remaining,
+            reset_at=now + timedelta(seconds=seconds),
+            last_updated=now,
+        )
+        self._meter.budget(user_id, known)
+        self._tell(user_id, known)
+        ttl = min(seconds + 1, MAX_TTL_SECONDS)
+        await self._kv.set(budget_key(user_id), msgspec.json.encode(known), ttl=ttl)
+
+    def _tell(self, user_id: int, known: KnownBudget) -> None:
+        remaining = known.remaining
+        if remaining is None or remaining >= self._thresholds.warning:
+            return
+        level = logging.ERROR if remaining < self._thresholds.critical else logging.WARNING
+        log.log(level, "osm.budget_low", extra={"user_id": user_id, "remaining": remaining, "limit": known.limit})
+
+    async def _by_table(self) -> ServiceBlock | None:
+        block = await self._threads.call(self._blocks.standing)
+        await self._mirror(block)
+        return None if block is None else _shown(block)
+
+    async def _mirror(self, block: Block | None) -> None:
+        """Keep the key in step with the table. Nobody decides by it, so a failure is told and no more."""
+        now = self._now()
+        identity = None if block is None else block.id
+        if self._mirrored is not None and self._mirrored[0] == identity:
+            due = identity is not None and now - self._mirrored[1] >= timedelta(seconds=MIRROR_SECONDS)
+            if not due:
+                return
+        self._mirrored = (identity, now)
+        try:
+            if block is None:
+                await self._kv.delete(SERVICE_KEY)
+            else:
+                await self._kv.set(SERVICE_KEY, msgspec.json.encode(_shown(block)), ttl=MAX_TTL_SECONDS)
+        except StoreError as error:
+            self._mirrored = None
+            log.warning("osm.block_not_mirrored", extra={"error": str(error)})
+
+
+def block_key(user_id: int) -> str:
+    """Where a user's block is."""
+    return f"osm_blocked:{user_id}"
+
+
+def budget_key(user_id: int) -> str:
+    """Where a user's budget is."""
+    return f"osm_ratelimit:{user_id}"
+
+
+def read_user_block(raw: bytes | None, now: datetime) -> UserBlock | None:
+    """A user's block, while it lasts."""
+    block = read_value(raw, UserBlock)
+    return block if block is not None and now < ends_at(block) else None
+
+
+def ends_at(block: UserBlock) -> datetime:
+    """When a user's block is over."""
+    return block.blocked_at + timedelta(seconds=block.retry_after)
+
+
+def read_budget(raw: bytes | None, now: datetime) -> KnownBudget | None:
+    """A user's budget, unless it has been renewed since."""
+    known = read_value(raw, KnownBudget)
+    return known if known is not None and (known.reset_at is None or now < known.reset_at) else None
+
+
+def read_value(raw: bytes | None, kind: type[T]) -> T | None:
+    """A value of shared state; one that another release wrote in another form is as if it were not there."""
+    if raw is None:
+        return None
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.DecodeError as error:
+        log.warning("state.unreadable", extra={"kind": kind.__name__, "error": str(error)})
+        return None
+
+
+def _shown(block: Block) -> ServiceBlock:
+    return ServiceBlock(blocked_at=whole_second(block.blocked_at), blocked_header_value=block.header)
