@@ -7,10 +7,18 @@ import sys
 
 from rich.console import Console
 
-from bench import forwarder, ingest, kafka, postgres, relay, sqlite
+from bench import forwarder, ingest, kafka, patrols, postgres, relay, sqlite
 from bench.measure import show
 
-CASES = {**postgres.CASES, **sqlite.CASES, **relay.CASES, **forwarder.CASES, **ingest.CASES, **kafka.CASES}
+CASES = {
+    **postgres.CASES,
+    **sqlite.CASES,
+    **relay.CASES,
+    **forwarder.CASES,
+    **ingest.CASES,
+    **kafka.CASES,
+    **patrols.CASES,
+}
 
 
 def main() -> int:

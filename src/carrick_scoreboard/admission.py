@@ -14,10 +14,12 @@ from carrick.web.routes import as_json
 from carrick_scoreboard.lately import Lately
 from carrick_scoreboard.sealing import digest
 from carrick_scoreboard.store.devices import Device, Devices
+from carrick_scoreboard.together import Together
 
 BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/=-]{1,512})", re.IGNORECASE)
 DEVICE_SECONDS = 1.0
 """A device that was revoked, moved or renamed elsewhere is taken for what it was so long at most."""
+MOST_AT_ONCE = 1_000
 USED_EVERY = timedelta(minutes=10)
 
 
@@ -30,6 +32,7 @@ class Admission:
         self._devices = devices
         self._threads = threads
         self._now = now
+        self._reads: Together[str, Device] = Together(self._read, MOST_AT_ONCE)
         self._lately: Lately[str, Device | None] = Lately(self._look_up, DEVICE_SECONDS)
 
     async def device(self, authorization: str | None) -> Device | None:
@@ -38,14 +41,19 @@ class Admission:
         return None if token is None else await self._lately.get(digest(token[1]))
 
     async def _look_up(self, token_digest: str) -> Device | None:
-        return await self._threads.call(self._found, token_digest)
+        return (await self._reads.get([token_digest])).get(token_digest)
 
-    def _found(self, token_digest: str) -> Device | None:
-        """In a thread. That the device has come is written now and then."""
-        device = self._devices.of_token(token_digest)
-        if device is not None and (device.last_used_at is None or self._now() - device.last_used_at >= USED_EVERY):
-            self._devices.used(device.id)
-        return device
+    async def _read(self, token_digests: list[str]) -> dict[str, Device]:
+        return await self._threads.call(self._found, token_digests)
+
+    def _found(self, token_digests: list[str]) -> dict[str, Device]:
+        """In a thread. That a device has come is written now and then."""
+        found = self._devices.of_tokens(token_digests)
+        oldest = self._now() - USED_EVERY
+        for device in found.values():
+            if device.last_used_at is None or device.last_used_at <= oldest:
+                self._devices.used(device.id)
+        return found
 
 
 def unauthorized() -> web.Response:

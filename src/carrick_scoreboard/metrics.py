@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from carrick.errors import StoreError
 from carrick_scoreboard.osm.limits import RateLimitState
 from carrick_scoreboard.osm.standing import KnownBudget
+from carrick_scoreboard.patrols.patrols import Served
 from carrick_scoreboard.store.blocks import Blocks
 
 log = logging.getLogger("carrick.ops")
@@ -41,7 +42,8 @@ class ScoreboardMetrics:
         self._hits = self._counter("patrol_cache_hits", "Answers to devices that waited for nobody.")
         self._misses = self._counter("patrol_cache_misses", "Answers to devices that waited for OSM.")
         self._stale = self._counter("patrol_stale_served", "Answers to devices with scores that should be fresher.")
-        self._states = self._counter("patrol_rate_limit_state", "Answers to devices by rate limit state.", "state")
+        states = self._counter("patrol_rate_limit_state", "Answers to devices by rate limit state.", "state")
+        self._by_state = {state: states.labels(state.value) for state in RateLimitState}
         self._errors = self._counter("patrol_errors", "Devices that got no scores, by reason.", "error")
         self._ages = Histogram(
             "patrol_cache_age_seconds",
@@ -67,13 +69,13 @@ class ScoreboardMetrics:
         """OSM was asked for a section."""
         self._fetches.labels(result).inc()
 
-    def served(self, *, hit: bool, stale: bool, age_seconds: float, state: RateLimitState) -> None:
-        """A device got scores of that age."""
-        (self._hits if hit else self._misses).inc()
-        if stale:
+    def served(self, served: Served) -> None:
+        """A device got scores."""
+        (self._misses if served.waited else self._hits).inc()
+        if served.scores.stale:
             self._stale.inc()
-        self._ages.observe(age_seconds)
-        self._states.labels(state.value).inc()
+        self._ages.observe(served.age_seconds)
+        self._by_state[served.scores.rate_limit_state].inc()
 
     def refused(self, error: str) -> None:
         """A device got none."""

@@ -193,7 +193,8 @@ class Fetching:
 
     async def _suspect_term(self, device: Device, known: Known) -> None:
         """It may have been looked up only just now."""
-        term = (await self._shelf.look(device.section_id, device.osm_user_id)).term or known.term
+        [found] = await self._shelf.look([(device.section_id, device.osm_user_id)])
+        term = found.term or known.term
         if term is not None:
             suspect = msgspec.structs.replace(term, suspect=True)
             await self._shelf.put_term(device.section_id, device.osm_user_id, suspect)

@@ -53,8 +53,6 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     term: Term | None = None
     scores: SectionScores | None = None
     failure: Failure | None = None
-    colors: dict[str, str] | None = None
-    """The section's colours; None: they must be read."""
 
     @property
     def remaining(self) -> int | None:

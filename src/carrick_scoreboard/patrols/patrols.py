@@ -17,11 +17,11 @@ from carrick_scoreboard.osm.limits import RateLimitState, Thresholds
 from carrick_scoreboard.patrols import fetching
 from carrick_scoreboard.patrols.decision import Decision, Error, Fetch, Refuse, Serve, decide, give_up
 from carrick_scoreboard.patrols.known import Known, Term
-from carrick_scoreboard.patrols.shelf import MOST_AT_ONCE, Colors, Shelf, Shelved
-from carrick_scoreboard.patrols.together import Together
+from carrick_scoreboard.patrols.shelf import MOST_AT_ONCE, Colors, Shelf
 from carrick_scoreboard.standing import SharedStanding, ends_at
 from carrick_scoreboard.store.devices import Device, Devices
 from carrick_scoreboard.store.sections import SectionSettings
+from carrick_scoreboard.together import Together
 
 REVOKED_SECONDS = 1.0
 """How long a sign-in that another replica found revoked may still be taken for good."""
@@ -80,17 +80,37 @@ class Refused(Exception):
 
 
 class Served(msgspec.Struct, frozen=True):
-    """The answer, and whether it had to wait for OSM."""
+    """The answer, as JSON too; whether it had to wait for OSM; and how old the scores were."""
 
     scores: Scores
+    body: bytes
     waited: bool
+    age_seconds: float
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What the answer to a device depends on. Devices with the same question get the same answer."""
+
+    section_id: int
+    user_id: int
+    term: Term | None
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """What was seen at one moment, what to do about it, and the answers made of it, by whether they waited."""
+
+    known: Known
+    decision: Decision
+    pending: Mapping[str, int]
+    colors: Colors
+    answers: dict[bool, Served]
 
 
 class Meter(fetching.Meter, Protocol):
     """Counts."""
 
-    def served(self, *, hit: bool, stale: bool, age_seconds: float, state: RateLimitState) -> None:
-        """A device got scores of that age."""
+    def served(self, served: Served) -> None:
+        """A device got scores."""
         ...
 
     def refused(self, error: str) -> None:
@@ -124,57 +144,76 @@ class Patrols:
         self._thresholds = thresholds or Thresholds()
         self._now = now
         self._revoked: Lately[int, bool] = Lately(credentials.is_revoked, REVOKED_SECONDS)
-        self._pending: Together[int, Mapping[str, int]] = Together(_each(pending), MOST_AT_ONCE)
+        self._pending = pending
+        self._looks: Together[Question, Seen] = Together(self._look_at, MOST_AT_ONCE)
         self._fetching = fetching.Fetching(
             shelf, credentials, client, standing, devices, threads, meter, thresholds=self._thresholds, now=now
         )
 
     async def scores(self, device: Device) -> Served:
         """The scores of the device's section. Raises Refused, or StoreError."""
-        known, decision = await self._decide(device)
+        seen = await self._look(device)
         waited = False
         for _ in range(ROUNDS):
-            if not isinstance(decision, Fetch):
+            if not isinstance(seen.decision, Fetch):
                 break
             waited = True
             await self._fetching.fetch(device, self._decide)
             self._revoked.forget(device.osm_user_id)
-            known, decision = await self._decide(device)
+            seen = await self._look(device)
+        decision = seen.decision
         if isinstance(decision, Fetch):
             now = self._now()
-            decision = give_up(known, now + timedelta(seconds=SOON_SECONDS), now)
+            decision = give_up(seen.known, now + timedelta(seconds=SOON_SECONDS), now)
         if isinstance(decision, Refuse):
             self._meter.refused(decision.error)
             raise Refused(decision.error, decision.until)
-        return await self._answer(device, known, decision, waited)
+        if waited not in seen.answers:
+            seen.answers[waited] = self._answer(seen, decision, waited)
+        served = seen.answers[waited]
+        self._meter.served(served)
+        return served
 
     async def close(self) -> None:
         """End what is under way."""
         await self._fetching.close()
 
     async def _decide(self, device: Device) -> tuple[Known, Decision]:
-        known = await self._known(device)
-        return known, decide(known, self._now())
+        seen = await self._look(device)
+        return seen.known, seen.decision
 
-    async def _known(self, device: Device) -> Known:
-        revoked = await self._revoked.get(device.osm_user_id)
-        service_block = await self._standing.service_block_lately()
-        found = await self._shelf.look(device.section_id, device.osm_user_id)
-        return Known(
-            revoked=revoked,
-            service_blocked=service_block is not None,
-            blocked_until=None if found.user_block is None else ends_at(found.user_block),
-            budget=found.budget,
-            term=newest_term(found, device),
-            scores=found.scores,
-            failure=found.failure,
-            colors=found.colors,
-        )
+    async def _look(self, device: Device) -> Seen:
+        """What there is to know for this device; devices that ask alike and at once share it."""
+        term = device_term(device)
+        question = Question(device.section_id, device.osm_user_id, term)
+        return (await self._looks.get([question]))[question]
 
-    async def _answer(self, device: Device, known: Known, decision: Serve, waited: bool) -> Served:
-        section_id = device.section_id
-        pending = (await self._pending.get([section_id]))[section_id]
-        state = self._state(known)
+    async def _look_at(self, questions: list[Question]) -> Mapping[Question, Seen]:
+        """For many at once: one read of shared state; the rest is remembered, or asked once per section or user."""
+        found = await self._shelf.look([(question.section_id, question.user_id) for question in questions])
+        blocked = await self._standing.service_block_lately() is not None
+        revoked = {user: await self._revoked.get(user) for user in {question.user_id for question in questions}}
+        copied = {question.section_id: one.colors for question, one in zip(questions, found, strict=True)}
+        colors = {section: await self._colors(section, copy) for section, copy in copied.items()}
+        pending = {section: await self._pending(section) for section in copied}
+        now = self._now()
+        seen = {}
+        for question, one in zip(questions, found, strict=True):
+            known = Known(
+                revoked=revoked[question.user_id],
+                service_blocked=blocked,
+                blocked_until=None if one.user_block is None else ends_at(one.user_block),
+                budget=one.budget,
+                term=newer(one.term, question.term),
+                scores=one.scores,
+                failure=one.failure,
+            )
+            section = question.section_id
+            seen[question] = Seen(known, decide(known, now), pending[section], colors[section], {})
+        return seen
+
+    def _answer(self, seen: Seen, decision: Serve, waited: bool) -> Served:
+        known, pending = seen.known, seen.pending
         scores = Scores(
             patrols=tuple(
                 PatrolScore(
@@ -189,14 +228,13 @@ class Patrols:
             from_cache=not waited or decision.stale,
             cached_at=whole_second(decision.scores.cached_at),
             cache_expires_at=decision.expires_at,
-            rate_limit_state=state,
+            rate_limit_state=self._state(known),
             stale=decision.stale,
-            settings=DeviceSettings(await self._colors(section_id, known.colors)),
+            settings=DeviceSettings(seen.colors),
             service_blocked=True if known.service_blocked else msgspec.UNSET,
         )
         age = max(0.0, (self._now() - decision.scores.cached_at).total_seconds())
-        self._meter.served(hit=not waited, stale=decision.stale, age_seconds=age, state=state)
-        return Served(scores, waited)
+        return Served(scores, msgspec.json.encode(scores), waited, age)
 
     def _state(self, known: Known) -> RateLimitState:
         blocked = known.service_blocked or known.blocked_until is not None
@@ -211,18 +249,15 @@ class Patrols:
         return colors
 
 
-def newest_term(found: Shelved, device: Device) -> Term | None:
-    """What was last said about the section: shared state may have lost it, the device's row keeps a term."""
+def device_term(device: Device) -> Term | None:
+    """The term as the device's row keeps it: there is one even when shared state has lost it."""
     if device.term_id is None or device.term_checked_at is None:
-        return found.term
-    kept = Term(found="term", checked_at=device.term_checked_at, term_id=device.term_id, end_date=device.term_end_date)
-    return kept if found.term is None or found.term.checked_at < kept.checked_at else found.term
+        return None
+    return Term(found="term", checked_at=device.term_checked_at, term_id=device.term_id, end_date=device.term_end_date)
 
 
-def _each(pending: Pending) -> Callable[[list[int]], Awaitable[Mapping[int, Mapping[str, int]]]]:
-    """Asks for several sections, one after the other."""
-
-    async def load(section_ids: list[int]) -> Mapping[int, Mapping[str, int]]:
-        return {section_id: await pending(section_id) for section_id in section_ids}
-
-    return load
+def newer(one: Term | None, other: Term | None) -> Term | None:
+    """What was said last."""
+    if one is None or other is None:
+        return one or other
+    return other if one.checked_at < other.checked_at else one

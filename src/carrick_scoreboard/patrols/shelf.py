@@ -11,25 +11,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TypeVar
 
 import msgspec
 
 from carrick.state.kv import Kv
 from carrick_scoreboard.osm.standing import KnownBudget, UserBlock
 from carrick_scoreboard.patrols.known import Failure, SectionScores, Term
-from carrick_scoreboard.patrols.together import Together
 from carrick_scoreboard.standing import block_key, budget_key, read_budget, read_user_block, read_value
-
-T = TypeVar("T")
 
 TERM_KEPT_SECONDS = 30 * 86_400
 FAILURE_KEPT_SECONDS = 2 * 3600
 COLORS_KEPT_SECONDS = 30.0
-MOST_AT_ONCE = 150
-"""How many devices share one read: their keys must fit into one question."""
+MOST_AT_ONCE = 100
+"""How many sections and users are looked at in one read."""
 MOST_SECTIONS = 2_000
 """Sections whose last scores this process remembers, should shared state lose them."""
 
@@ -48,35 +44,28 @@ class Shelved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shelf:
-    """Reads and writes. Who reads sees what was there after they asked: nothing is served from a memory."""
+    """Reads and writes."""
 
     def __init__(self, kv: Kv, *, kept_seconds: int, now: Callable[[], datetime]) -> None:
         self._kv = kv
         self._kept_seconds = kept_seconds
         self._now = now
-        self._reads: Together[str, bytes] = Together(kv.get_many, MOST_AT_ONCE)
-        self._decoded: dict[str, tuple[bytes, object]] = {}
         self._last: dict[int, SectionScores] = {}
 
-    async def look(self, section_id: int, user_id: int) -> Shelved:
-        """What is known now."""
-        keys = (
-            scores_key(section_id),
-            failure_key(section_id),
-            failure_key(section_id, user_id),
-            term_key(section_id, user_id),
-            colors_key(section_id),
-            block_key(user_id),
-            budget_key(user_id),
-        )
-        found = await self._reads.get(keys)
+    async def look(self, pairs: Sequence[tuple[int, int]]) -> list[Shelved]:
+        """What is known now about these sections and users, at most MOST_AT_ONCE."""
+        keys = [keys_of(*pair) for pair in pairs]
+        found = await self._kv.get_many(list({key: None for some in keys for key in some}))
+        return [self._shelved(pair[0], some, found) for pair, some in zip(pairs, keys, strict=True)]
+
+    def _shelved(self, section_id: int, keys: tuple[str, ...], found: Mapping[str, bytes]) -> Shelved:
         scores, failure, own_failure, term, colors, block, budget = (found.get(key) for key in keys)
         now = self._now()
         return Shelved(
             scores=self._scores(section_id, scores),
             failure=later(read_value(failure, Failure), read_value(own_failure, Failure)),
-            term=self._read(keys[3], term, Term),
-            colors=self._read(keys[4], colors, Colors),
+            term=read_value(term, Term),
+            colors=read_value(colors, Colors),
             user_block=read_user_block(block, now),
             budget=read_budget(budget, now),
         )
@@ -129,7 +118,7 @@ class Shelf:
 
     def _scores(self, section_id: int, raw: bytes | None) -> SectionScores | None:
         """The scores; those that shared state has lost are remembered here, but not as fresh ones."""
-        scores = self._read(scores_key(section_id), raw, SectionScores)
+        scores = read_value(raw, SectionScores)
         if scores is not None:
             self._remember(section_id, scores)
             return scores
@@ -144,19 +133,6 @@ class Shelf:
             del self._last[next(iter(self._last))]
         self._last[section_id] = scores
 
-    def _read(self, key: str, raw: bytes | None, kind: type[T]) -> T | None:
-        """Read a value; the same bytes again are not read again."""
-        if raw is None:
-            return None
-        known = self._decoded.get(key)
-        if known is not None and known[0] == raw:
-            return known[1]  # type: ignore[return-value]  # a key has one kind
-        if len(self._decoded) >= 3 * MOST_SECTIONS:
-            self._decoded.clear()
-        value = read_value(raw, kind)
-        self._decoded[key] = (raw, value)
-        return value
-
 
 def later(one: Failure | None, other: Failure | None) -> Failure | None:
     """The failure that lasts longer."""
@@ -168,6 +144,19 @@ def later(one: Failure | None, other: Failure | None) -> Failure | None:
 def topic_of(section_id: int) -> str:
     """Where changes of a section's scores are told."""
     return f"scores:{section_id}"
+
+
+def keys_of(section_id: int, user_id: int) -> tuple[str, ...]:
+    """Everything that is kept about a section and a user."""
+    return (
+        scores_key(section_id),
+        failure_key(section_id),
+        failure_key(section_id, user_id),
+        term_key(section_id, user_id),
+        colors_key(section_id),
+        block_key(user_id),
+        budget_key(user_id),
+    )
 
 
 def scores_key(section_id: int) -> str:

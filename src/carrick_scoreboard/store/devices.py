@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from typing import Literal
@@ -166,6 +167,12 @@ class Devices:
         """The device with that token, unless it was revoked."""
         with self._tables.reading() as ask:
             return first_of(ask("device_of_token", token_digest=token_digest), Device)
+
+    def of_tokens(self, token_digests: Sequence[str]) -> dict[str, Device]:
+        """The devices with those tokens, by digest; those that were revoked are not there."""
+        with self._tables.reading() as ask:
+            rows = ask("device_of_tokens", token_digests=msgspec.json.encode(token_digests).decode())
+        return {row["token_digest"]: value_of(row, Device) for row in rows}
 
     def used(self, device_id: int) -> None:
         """The device has come."""
