@@ -14,6 +14,7 @@ import msgspec
 
 from carrick.errors import SettingsError
 from carrick.variables import Secret, listed, number, read_env_file, refused, web_address, whole, yes
+from carrick_scoreboard.addresses import Network
 from carrick_scoreboard.osm.client import Application
 from carrick_scoreboard.osm.limits import Thresholds
 from carrick_scoreboard.sealing import KEY_BYTES, KeyRing
@@ -24,8 +25,6 @@ UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 RATE = re.compile(r"(?P<count>[0-9]{1,6})/(?P<seconds>[0-9]{1,6})")
 KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
 HEADER_NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
-
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Rate(msgspec.Struct, frozen=True):

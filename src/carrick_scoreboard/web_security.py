@@ -1,0 +1,170 @@
+"""What every answer and every form of the scoreboard is protected by: headers, cookies, marks on forms, limits."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+
+import msgspec
+from aiohttp import web
+
+from carrick.state.kv import Kv
+from carrick_scoreboard.addresses import Visitor, visitor_of
+from carrick_scoreboard.sealing import KeyRing
+from carrick_scoreboard.settings import Rate, ScoreboardSettings
+
+CSP = "Content-Security-Policy"
+HSTS_SECONDS = 365 * 86_400
+NOTHING_ELSE = ("camera", "display-capture", "geolocation", "microphone", "payment", "usb", "browsing-topics")
+"""What no page of ours ever asks a browser for."""
+
+HEADERS: Mapping[str, str] = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": ", ".join(f"{feature}=()" for feature in NOTHING_ELSE),
+    CSP: "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+}
+"""On every answer that does not say otherwise."""
+
+SECRET = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+class PagePolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """What a page may load and where its forms may lead. Scripts, connections and workers are for the apps.
+
+    Chromium applies `form_action` to redirects too: a form whose answer leads to OSM needs OSM's origin in it.
+    """
+
+    script: str = "'none'"
+    connect: str = "'none'"
+    worker: str = "'none'"
+    manifest: str = "'none'"
+    form_action: tuple[str, ...] = ("'self'",)
+
+    @property
+    def header(self) -> str:
+        """As the value of Content-Security-Policy."""
+        return "; ".join(
+            (
+                "default-src 'none'",
+                f"script-src {self.script}",
+                "style-src 'self'",
+                "img-src 'self' data:",
+                f"connect-src {self.connect}",
+                f"worker-src {self.worker}",
+                f"manifest-src {self.manifest}",
+                f"form-action {' '.join(self.form_action)}",
+                "frame-ancestors 'none'",
+                "base-uri 'none'",
+            )
+        )
+
+
+def secure(app: web.Application, *, is_https: bool) -> None:
+    """Put the headers on every answer of the application, refusals and errors included."""
+    headers = dict(HEADERS)
+    if is_https:
+        headers["Strict-Transport-Security"] = f"max-age={HSTS_SECONDS}"
+
+    async def add(_: web.Request, response: web.StreamResponse) -> None:
+        for name, value in headers.items():
+            response.headers.setdefault(name, value)
+
+    app.on_response_prepare.append(add)
+
+
+class Cookies:
+    """Cookies that scripts and other sites cannot see; on https no other host can plant them either."""
+
+    def __init__(self, *, is_https: bool) -> None:
+        self._is_https = is_https
+
+    def name(self, kind: str) -> str:
+        """The name that the browser knows: `__Host-` makes it insist on https, on this host and on all paths."""
+        return f"__Host-{kind}" if self._is_https else kind
+
+    def get(self, request: web.Request, kind: str) -> str | None:
+        """The secret that the browser has sent, if it is one."""
+        value = request.cookies.get(self.name(kind), "")
+        return value if is_secret(value) else None
+
+    def put(self, response: web.Response, kind: str, value: str, *, seconds: int | None = None) -> None:
+        """Give it to the browser, for so long or until it closes."""
+        response.set_cookie(
+            self.name(kind), value, max_age=seconds, path="/", secure=self._is_https, httponly=True, samesite="Lax"
+        )
+
+
+class ForgedForm(Exception):
+    """A form that did not come from a page that this browser was shown."""
+
+
+class Forms:
+    """Marks on forms. A mark holds for one browser, one form and one matter; it is checked in constant time."""
+
+    FIELD = "csrf"
+
+    def __init__(self, keys: KeyRing, exposed_domain: str) -> None:
+        self._keys = keys
+        self._origin = exposed_domain
+
+    def mark(self, holder: str, form: str, matter: str) -> str:
+        """For the form's hidden field; `holder` is the secret in the browser's cookie."""
+        return self._keys.mark(_bound(holder, form, matter), self.FIELD)
+
+    def check(self, request: web.Request, given: Mapping[str, str], holder: str | None, form: str, matter: str) -> None:
+        """Raise ForgedForm unless the mark is the one that this browser got for this form and matter."""
+        if not self._is_own_page(request) or holder is None:
+            raise ForgedForm
+        if not self._keys.is_marked(given.get(self.FIELD, ""), _bound(holder, form, matter), self.FIELD):
+            raise ForgedForm
+
+    def _is_own_page(self, request: web.Request) -> bool:
+        """What the browser says about where the form stood. `null` is what it says on pages without referrer."""
+        site = request.headers.get("Sec-Fetch-Site", "same-origin")
+        return site in ("same-origin", "none") and request.headers.get("Origin", "null") in ("null", self._origin)
+
+
+def _bound(holder: str, form: str, matter: str) -> str:
+    return msgspec.json.encode((holder, form, matter)).decode()
+
+
+def new_secret() -> str:
+    """256 bits."""
+    return secrets.token_urlsafe(32)
+
+
+def is_secret(text: str) -> bool:
+    """Whether it has the form of one."""
+    return SECRET.fullmatch(text) is not None
+
+
+class Limits:
+    """So many requests in so many seconds from one visitor, counted by all replicas together.
+
+    A window begins with the first request and ends by itself; what is refused does not make it longer.
+    """
+
+    def __init__(self, kv: Kv) -> None:
+        self._kv = kv
+
+    async def wait(self, what: str, visitor: Visitor, rate: Rate) -> int:
+        """Count one more; 0 when it is welcome, else the seconds until the next one is."""
+        key = f"limit:{what}:{visitor.neighbourhood}"
+        if await self._kv.increment(key, ttl=rate.seconds) <= rate.count:
+            return 0
+        left = next((item.ends_in for item in await self._kv.scan(key, limit=1) if item.key == key), 0.0)
+        return min(rate.seconds, int(left) + 1)
+
+
+def visitor(request: web.Request, settings: ScoreboardSettings) -> Visitor:
+    """Who has sent this request."""
+    return visitor_of(
+        request.remote,
+        request.headers.getall("X-Forwarded-For", []),
+        request.headers.getall(settings.country_header, []),
+        settings.trusted_proxies,
+    )
