@@ -22,9 +22,9 @@ def shown(user_code: str) -> str:
 
 def read_user_code(typed: str) -> str | None:
     """The eight letters, typed in any case, with spaces and dashes anywhere; None for what is no code."""
-    letters = "".join(letter for letter in typed[: MAX_TYPED + 1] if not _is_gap(letter)).upper()
-    fits = len(typed) <= MAX_TYPED and len(letters) == LENGTH and set(letters) <= set(ALPHABET)
-    return letters if fits else None
+    letters = "".join(letter for letter in typed[: MAX_TYPED + 1] if not _is_gap(letter))
+    fits = len(typed) <= MAX_TYPED and len(letters) == LENGTH and set(letters) <= set(ALPHABET + ALPHABET.lower())
+    return letters.upper() if fits else None
 
 
 def _is_gap(letter: str) -> bool:

@@ -70,6 +70,7 @@ def secure(app: web.Application, *, is_https: bool) -> None:
         headers["Strict-Transport-Security"] = f"max-age={HSTS_SECONDS}"
 
     async def add(_: web.Request, response: web.StreamResponse) -> None:
+        response.headers["Server"] = "carrick"
         for name, value in headers.items():
             response.headers.setdefault(name, value)
 

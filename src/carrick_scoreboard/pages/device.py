@@ -52,6 +52,7 @@ def entry(typed: str = "", problem: str = "") -> Html:
 def confirm(code: DeviceCode, application: str, own: Visitor, now: datetime, csrf: str) -> Html:
     """Is it your display? `now` is in the time zone to show."""
     device = Visitor(code.address, code.country)
+    yes, no = ("", "main") if distance(device, own) == "other_country" else ("main", "")
     body = render(
         "confirm",
         code=shown(code.user_code),
@@ -64,6 +65,8 @@ def confirm(code: DeviceCode, application: str, own: Visitor, now: datetime, csr
         own_time=_clock(now),
         application=application,
         csrf=csrf,
+        yes=yes,
+        no=no,
     )
     return page("Is this your display?", body)
 
