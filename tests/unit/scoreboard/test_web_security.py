@@ -98,7 +98,7 @@ def test_cookies_are_hidden_from_scripts_and_other_sites(is_https: bool, said: s
     assert response.cookies.output(header="").strip() == said
 
 
-@pytest.mark.parametrize("value", ["", "short", "x" * 44, "\udcff" * 43, "a b" * 14])
+@pytest.mark.parametrize("value", ["", "short", "x" * 44, "é" * 43, "a b" * 14])
 def test_a_cookie_that_is_no_secret_is_no_cookie(value: str) -> None:
     request = make_mocked_request("GET", "/", headers={"Cookie": f"kind={value}"})
     assert Cookies(is_https=False).get(request, "kind") is None
