@@ -156,7 +156,7 @@ class Page:
 
     @property
     def title(self) -> str:
-        found = re.search(r"<title>(.*?)( – Scoreboard)?</title>", self.text)
+        found = re.search(r"<title>(.*?)( \u2013 Scoreboard)?</title>", self.text)
         return unescape(found[1]) if found else ""
 
     @property
