@@ -28,11 +28,13 @@ declare
 begin
   perform pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid();
+  set local session_replication_role = replica;  -- in any order, whatever refers to what
   for t in select tablename from pg_tables
             where schemaname = 'carrick'
               and tablename not in ('migration', 'transition', 'channel', 'turn', 'state_epoch') loop
     execute format('delete from carrick.%I', t);
   end loop;
+  set local session_replication_role = origin;
   delete from carrick.channel where name <> 'outbox';
   delete from carrick.turn where channel <> 'outbox';
   update carrick.state_epoch set number = number + 1, run = null, failures = 0, changed_at = 'epoch';

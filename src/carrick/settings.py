@@ -40,9 +40,9 @@ REDIS_OPTION = re.compile(r"db=[0-9]{1,5}|(username|password|ssl_[a-z_]+)=.*")
 
 
 AuthMode = Literal["none", "api_key", "hmac"]
-Service = Literal["forward", "ingest"]
+Service = Literal["forward", "ingest", "scoreboard"]
 
-PORTS: dict[Service, tuple[int, int]] = {"forward": (8080, 9090), "ingest": (8081, 9091)}
+PORTS: dict[Service, tuple[int, int]] = {"forward": (8080, 9090), "ingest": (8081, 9091), "scoreboard": (8080, 9090)}
 """PORT and METRICS_PORT where they are not set: a forwarder and an ingest may run on one machine."""
 
 

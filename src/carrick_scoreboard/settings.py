@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import ipaddress
 import os
 import re
@@ -13,17 +11,16 @@ from pathlib import Path
 import msgspec
 
 from carrick.errors import SettingsError
-from carrick.variables import Secret, listed, number, read_env_file, refused, web_address, whole, yes
+from carrick.variables import Secret, listed, mask_url, number, read_env_file, refused, web_address, whole, yes
 from carrick_scoreboard.addresses import Network
 from carrick_scoreboard.osm.client import Application
 from carrick_scoreboard.osm.limits import Thresholds
-from carrick_scoreboard.sealing import KEY_BYTES, KeyRing
+from carrick_scoreboard.sealing import KEYS_ACCEPTED, KeyRing, keys_in
 
 OSM = "https://www.onlinescoutmanager.co.uk"
 DURATION = re.compile(r"(?P<count>[0-9]{1,9})(?P<unit>[smhd]?)")
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 RATE = re.compile(r"(?P<count>[0-9]{1,6})/(?P<seconds>[0-9]{1,6})")
-KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
 HEADER_NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
@@ -64,8 +61,7 @@ def read_scoreboard_settings(
     environ: Mapping[str, str] | None = None, env_file: Path | None = None
 ) -> ScoreboardSettings:
     """Read the environment and `.env` in the working directory, or what is given instead. Raises SettingsError."""
-    file = Path(".env") if env_file is None else env_file
-    values = {**read_env_file(file), **(os.environ if environ is None else environ)}
+    values = _values(environ, env_file)
     return ScoreboardSettings(
         osm=_application(values),
         exposed_domain=_exposed_domain(values),
@@ -82,6 +78,11 @@ def read_scoreboard_settings(
         trusted_proxies=_networks(values, "TRUSTED_PROXIES"),
         country_header=_header(values, "COUNTRY_HEADER", "CF-IPCountry"),
     )
+
+
+def _values(environ: Mapping[str, str] | None, env_file: Path | None) -> Mapping[str, str]:
+    file = Path(".env") if env_file is None else env_file
+    return {**read_env_file(file), **(os.environ if environ is None else environ)}
 
 
 def _application(values: Mapping[str, str]) -> Application:
@@ -105,7 +106,7 @@ def _without_path(variable: str, address: str) -> str:
     """An address of a server, without a path, a query or a name in it."""
     bare = address.rstrip("/")
     if not re.fullmatch(r"https?://[^\s/?#@]+", bare):
-        raise refused(variable, address, "http://HOST[:PORT] or https://HOST[:PORT], without a path")
+        raise refused(variable, mask_url(address), "http://HOST[:PORT] or https://HOST[:PORT], without a path")
     return bare
 
 
@@ -145,25 +146,20 @@ def _rate(values: Mapping[str, str], variable: str, default: Rate) -> Rate:
     return Rate(int(found["count"]), int(found["seconds"]))
 
 
+def read_keys(environ: Mapping[str, str] | None = None, env_file: Path | None = None) -> KeyRing | None:
+    """The keys alone, for what needs no OSM; None when none are given. Raises SettingsError."""
+    return _keys(_values(environ, env_file))
+
+
 def _keys(values: Mapping[str, str]) -> KeyRing | None:
     """The keys that seal what is secret. No part of a wrong one is shown."""
     items = listed(values.get("CARRICK_SECRET_KEYS", ""))
     if not items:
         return None
-    return KeyRing(dict(parse_key(item) for item in items))
-
-
-def parse_key(item: str) -> tuple[str, bytes]:
-    """`id:base64` as a key and its name. Raises SettingsError, showing no part of the key."""
-    name, _, encoded = item.partition(":")
     try:
-        key = base64.b64decode(encoded, validate=True)
-    except (binascii.Error, ValueError):
-        key = b""
-    if not KEY_ID.fullmatch(name) or len(key) != KEY_BYTES:
-        accepted = f"a list with commas of ID:BASE64, each {KEY_BYTES} random bytes, the first one seals"
-        raise refused("CARRICK_SECRET_KEYS", "***", accepted)
-    return name, key
+        return KeyRing(keys_in(list(items)))
+    except ValueError:
+        raise refused("CARRICK_SECRET_KEYS", "***", f"a list with commas of {KEYS_ACCEPTED}") from None
 
 
 def _networks(values: Mapping[str, str], variable: str) -> tuple[Network, ...]:

@@ -93,6 +93,36 @@ FORBIDDEN = {
         "import carrick_osmsim.door",
         "The simulator imports downward only",
     ),
+    "a command reaches behind the scoreboard's wiring": (
+        "cli/osm.py",
+        "import carrick_scoreboard.store.blocks",
+        "The scoreboard stands on Carrick",
+    ),
+    "the scoreboard's sign-in knows its routes": (
+        "../carrick_scoreboard/sign_in.py",
+        "import carrick_scoreboard.routes.pages",
+        "The scoreboard's rooms import downward only",
+    ),
+    "the scoreboard's tables on sqlite import those on postgres": (
+        "../carrick_scoreboard/store/sqlite/tables.py",
+        "import carrick_scoreboard.store.postgres.tables",
+        "The scoreboard's tables stand on the database alone",
+    ),
+    "the scoreboard's tables speak HTTP": (
+        "../carrick_scoreboard/store/audit.py",
+        "import aiohttp",
+        "The scoreboard's tables do not touch the network",
+    ),
+    "the OSM client keeps something in a database": (
+        "../carrick_scoreboard/osm/client.py",
+        "import sqlite3",
+        "The OSM client touches the network only",
+    ),
+    "a page of the scoreboard speaks SQL": (
+        "../carrick_scoreboard/routes/front.py",
+        "import sqlite3",
+        "Pages and routes of the scoreboard speak no SQL",
+    ),
     "the engine speaks HTTP": ("outbox/store.py", "import http", "The engine does not touch the network by itself"),
 }
 

@@ -18,6 +18,9 @@ from carrick_osmsim import command
 from carrick_osmsim.actions import ACTIONS
 from carrick_osmsim.faults import APPLIED, KINDS, MEANINGS, Kind
 from carrick_osmsim.seed import PASSWORD, seeded
+from carrick_scoreboard.osm.client import Application
+from carrick_scoreboard.osm.limits import Thresholds
+from carrick_scoreboard.settings import Rate, ScoreboardSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECK = ROOT / "docs" / "check.py"
@@ -94,19 +97,39 @@ def test_every_error_stands_in_the_tree_of_its_module(error: type[Exception]) ->
     assert error.__name__ in (errors.__doc__ or "")
 
 
-NAMES = {"sync_interval_seconds": "SYNC_INTERVAL_MS", "url": "CLOUD_INGESTION_URL"}
+NAMES = {
+    "sync_interval_seconds": "SYNC_INTERVAL_MS",
+    "url": "CLOUD_INGESTION_URL",
+    "cache_fallback_seconds": "CACHE_FALLBACK_TTL",
+    "debounce_seconds": "SCORE_DEBOUNCE_SECONDS",
+    "poll_seconds": "SCORE_POLL_SECONDS",
+    "merge_leaders": "SCORE_MERGE_LEADERS",
+    "device_code_seconds": "DEVICE_CODE_EXPIRY",
+    "device_poll_seconds": "DEVICE_POLL_INTERVAL",
+    "authorize_rate": "DEVICE_AUTHORIZE_RATE_LIMIT",
+    "entry_rate": "DEVICE_ENTRY_RATE_LIMIT",
+    "keys": "CARRICK_SECRET_KEYS",
+}
 """Settings whose variable is not simply their name."""
 
 
 def variables() -> list[tuple[str, object]]:
     """Every variable with its default, as the code knows them."""
-    nested: dict[str, type[msgspec.Struct]] = {"cloud": CloudSettings, "ingest": IngestSettings, "kafka": KafkaSettings}
-    plain = [field for field in msgspec.structs.fields(Settings) if field.name not in nested]
+    nested: dict[str, type[msgspec.Struct]] = {
+        "cloud": CloudSettings,
+        "ingest": IngestSettings,
+        "kafka": KafkaSettings,
+        "osm": Application,
+        "thresholds": Thresholds,
+    }
+    every = (*msgspec.structs.fields(Settings), *msgspec.structs.fields(ScoreboardSettings))
+    plain = [field for field in every if field.name not in nested]
     named = [(NAMES.get(field.name, field.name.upper()), field.default) for field in plain]
     for prefix, settings in nested.items():
         fields = msgspec.structs.fields(settings)
-        named += [(NAMES.get(field.name, f"{prefix}_{field.name}".upper()), field.default) for field in fields]
-    known = {"SYNC_INTERVAL_MS": 60_000, "OUTBOX_MAX_BACKLOG_BYTES": 0}
+        before = {"thresholds": "rate_limit"}.get(prefix, prefix)
+        named += [(NAMES.get(field.name, f"{before}_{field.name}".upper()), field.default) for field in fields]
+    known = {"SYNC_INTERVAL_MS": 60_000, "OUTBOX_MAX_BACKLOG_BYTES": 0, "CACHE_FALLBACK_TTL": "192h"}
     return [(variable, known.get(variable, default)) for variable, default in named]
 
 
@@ -122,6 +145,8 @@ def test_every_setting_is_in_the_reference_with_its_default() -> None:
             assert documented[variable] == f"`{str(default).lower()}`"
         elif isinstance(default, int | float):
             assert float(documented[variable]) == default
+        elif isinstance(default, Rate):
+            assert documented[variable] == f"`{default.count}/{default.seconds}`"
 
 
 def test_every_channel_option_is_in_the_reference() -> None:

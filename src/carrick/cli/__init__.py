@@ -9,7 +9,21 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from carrick import __version__
-from carrick.cli import contacts, demo, dlq, drain, forward, gate, ingest, migrate, status
+from carrick.cli import (
+    clients,
+    contacts,
+    demo,
+    dlq,
+    drain,
+    forward,
+    gate,
+    ingest,
+    keys,
+    migrate,
+    osm,
+    scoreboard,
+    status,
+)
 from carrick.errors import CarrickError
 
 FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
@@ -24,6 +38,7 @@ app = App(
 )
 app.command(migrate.migrate)
 app.command(demo.demo)
+app.command(scoreboard.scoreboard)
 app.command(forward.forward)
 app.command(ingest.ingest)
 app.command(drain.drain)
@@ -31,6 +46,9 @@ app.command(status.status)
 app.command(dlq.app)
 app.command(gate.app)
 app.command(contacts.app)
+app.command(osm.app)
+app.command(clients.app)
+app.command(keys.app)
 
 
 def main() -> None:

@@ -118,6 +118,10 @@ class SharedState:
         """How it stands by the database, for readiness. Raises StoreError."""
         return await self._switch.look()
 
+    async def is_elsewhere(self) -> bool:
+        """Whether all is on a Redis that this process was not told of. Any other call takes everybody away from it."""
+        return self._redis is None and await self._switch.is_on_redis()
+
     @property
     def health(self) -> Health:
         """How it stands, as far as this process knows, for metrics."""

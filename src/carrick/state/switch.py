@@ -113,6 +113,10 @@ class Switch:
         await self._epochs.raise_from(epoch.number, name=new_name(), run=run, failures=epoch.failures)
         return (await self._look()).on_redis
 
+    async def is_on_redis(self) -> bool:
+        """Which place the database says. Raises StoreError."""
+        return (await self._look()).on_redis
+
     async def look(self) -> Health:
         """How it stands by the database. Raises StoreError."""
         await self._look()

@@ -29,15 +29,15 @@ def liveness() -> Route:
     return Route(method="GET", path="/api/health", summary="Liveness", handle=health, gives=Health)
 
 
-def readiness(check: Callable[[], Awaitable[None]], answer: msgspec.Struct) -> Route:
-    """The answer when the check passes; 503 with the reason when it raises StoreError."""
+def readiness(check: Callable[[], Awaitable[msgspec.Struct | None]], answer: msgspec.Struct) -> Route:
+    """`answer`, or what the check gives instead (of its type); 503 with the reason when it raises StoreError."""
 
     async def ready(_: Call[Any, Any]) -> msgspec.Struct:
         try:
-            await check()
+            found = await check()
         except StoreError as error:
             raise Problem(503, "not_ready", str(error)) from None
-        return answer
+        return answer if found is None else found
 
     return Route(
         method="GET",

@@ -6,8 +6,12 @@ from datetime import datetime
 
 import msgspec
 
+from carrick.errors import InvalidInput
 from carrick_scoreboard.store.audit import write_audit
-from carrick_scoreboard.store.tables import Tables, first_of, value_of
+from carrick_scoreboard.store.tables import Tables, first_of, fitting, value_of
+
+MAX_HEADER = 500
+MAX_REASON = 500
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,12 +37,14 @@ class Blocks:
             return first_of(ask("block_standing"), Block)
 
     def note(self, header: str) -> bool:
-        """OSM has blocked the application; whether that is news."""
+        """OSM has blocked the application; whether that is news. Whatever it said can be written down."""
         with self._tables.writing() as ask:
-            return bool(ask("block_note", header=header))
+            return bool(ask("block_note", header=fitting(header, MAX_HEADER)))
 
     def clear(self, actor: str, reason: str) -> Block | None:
-        """End the block that stands, with an audit row; None where none does."""
+        """End the block that stands, with an audit row; None where none does. Raises InvalidInput without a reason."""
+        if not reason.strip() or not reason.isprintable() or len(reason) > MAX_REASON:
+            raise InvalidInput("reason", f"{reason[:40]!r} is none", f"1 to {MAX_REASON} printable characters")
         with self._tables.writing() as ask:
             cleared = first_of(ask("block_clear", actor=actor, reason=reason), Block)
             if cleared is not None:

@@ -73,7 +73,7 @@ def _check(client_id: str, comment: str, email: str) -> None:
     if not CLIENT_ID.fullmatch(client_id):
         raise InvalidInput("client_id", f"{client_id[:40]!r} is no id", "1 to 100 letters, digits and . _ ~ -")
     for field, text in (("comment", comment), ("email", email)):
-        if len(text) > MAX_TEXT or not (text.isprintable() or text == ""):
+        if len(text) > MAX_TEXT or not text.isprintable():
             raise InvalidInput(field, "is too long or not printable", f"at most {MAX_TEXT} printable characters")
 
 
@@ -83,6 +83,13 @@ def _known(ask: Ask, client_id: str) -> DeviceClient:
         known = ", ".join(row["client_id"] for row in ask("client_list")) or "none yet; `carrick clients add`"
         raise InvalidInput("client_id", f"{client_id[:40]!r} is not known", known)
     return client
+
+
+def check_let_in(ask: Ask, client_id: str) -> None:
+    """Raise InvalidInput unless the application may ask for a sign-in. Anybody may ask: no other id is told."""
+    client = first_of(ask("client_get", client_id=client_id), DeviceClient)
+    if client is None or client.disabled_at is not None:
+        raise InvalidInput("client_id", f"{client_id[:40]!r} is not let in", "an id that the operator has let in")
 
 
 def _add(ask: Ask, client_id: str, comment: str, email: str) -> None:

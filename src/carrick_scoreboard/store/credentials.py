@@ -6,7 +6,9 @@ from datetime import datetime
 
 import msgspec
 
-from carrick_scoreboard.store.tables import Tables, first_of, value_of
+from carrick_scoreboard.store.tables import Tables, first_of, fitting, value_of
+
+MAX_TEXT = 255
 
 
 class StoredCredential(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +74,8 @@ class StoredCredentials:
     def save(self, osm_user_id: int, name: str, email: str, tokens: SealedTokens) -> None:
         """What a sign-in gave; a revocation ends with it."""
         with self._tables.writing() as ask:
-            ask("credential_save", osm_user_id=osm_user_id, osm_user_name=name, osm_email=email, **_given(tokens))
+            who = {"osm_user_name": fitting(name, MAX_TEXT), "osm_email": fitting(email, MAX_TEXT)}
+            ask("credential_save", osm_user_id=osm_user_id, **who, **_given(tokens))
 
     def get(self, osm_user_id: int) -> StoredCredential | None:
         """The credential of that user."""

@@ -9,10 +9,13 @@ from typing import Literal
 
 import msgspec
 
+from carrick.errors import InvalidInput
 from carrick_scoreboard.store.audit import write_audit
-from carrick_scoreboard.store.tables import Row, Tables, first_of, value_of
+from carrick_scoreboard.store.clients import check_let_in
+from carrick_scoreboard.store.tables import Row, Tables, first_of, fitting, value_of
 
 MAX_NAME = 100
+MAX_ADDRESS = 100
 
 CodeStatus = Literal["pending", "approved", "denied", "fetched"]
 
@@ -90,18 +93,23 @@ class Devices:
         poll_seconds: int,
         seconds: int,
     ) -> DeviceCode | None:
-        """Begin a sign-in that lasts so long; None when one of the codes is taken: try others."""
+        """Begin a sign-in that lasts so long; None when one of the codes is taken: try others.
+
+        Raises InvalidInput when the application is not let in.
+        """
         with self._tables.writing() as ask:
             rows = ask(
                 "code_add",
                 code_digest=code_digest,
                 user_code=user_code,
                 client_id=client_id,
-                address=address,
-                country=country,
+                address=fitting(address, MAX_ADDRESS),
+                country=fitting(country, MAX_ADDRESS),
                 poll_seconds=poll_seconds,
                 seconds=seconds,
             )
+            if not rows:
+                check_let_in(ask, client_id)
         return first_of(rows, DeviceCode)
 
     def code(self, user_code: str) -> DeviceCode | None:
@@ -119,7 +127,8 @@ class Devices:
         term_id: int | None,
         term_end_date: date | None,
     ) -> Device | None:
-        """Let the device in for that section; None when the sign-in is no longer open."""
+        """Let the device in for that section; None when the sign-in is no longer open. Raises InvalidInput."""
+        _check_name(name)
         with suppress(_Closed), self._tables.writing() as ask:
             device = value_of(
                 ask(
@@ -196,7 +205,8 @@ class Devices:
             return _devices(ask("device_list_all", limit=limit))
 
     def rename(self, device_id: int, osm_user_id: int, name: str) -> Device | None:
-        """Another name; None where the user has no such device."""
+        """Another name; None where the user has no such device. Raises InvalidInput."""
+        _check_name(name)
         with self._tables.writing() as ask:
             return first_of(ask("device_rename", id=device_id, osm_user_id=osm_user_id, name=name), Device)
 
@@ -225,6 +235,11 @@ class Devices:
 
 class _Closed(Exception):
     """The sign-in was decided by somebody else."""
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or not name.isprintable() or len(name) > MAX_NAME:
+        raise InvalidInput("name", f"{name[:40]!r} is none", f"1 to {MAX_NAME} printable characters")
 
 
 def _devices(rows: list[Row]) -> list[Device]:

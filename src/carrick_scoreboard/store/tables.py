@@ -28,10 +28,11 @@ class Ask(Protocol):
 
 
 class Tables(Protocol):
-    """One database. Every operation blocks: call it in a thread. Raises StoreError."""
+    """One database. Every operation blocks: call it in a thread. Raises StoreError, or InvalidInput for a value that
+    the database cannot hold."""
 
     def reading(self) -> AbstractContextManager[Ask]:
-        """One consistent view."""
+        """To look, without waiting for anybody. Each query may see a moment of its own."""
         ...
 
     def writing(self) -> AbstractContextManager[Ask]:
@@ -45,6 +46,11 @@ class Tables(Protocol):
     def close(self) -> None:
         """End the connections, after what is under way."""
         ...
+
+
+def fitting(text: str, longest: int) -> str:
+    """Text from outside as either database can hold it: without NUL and lone surrogates, at most so long."""
+    return text.encode(errors="replace").decode().replace("\0", "?")[:longest]
 
 
 def value_of(row: Row, kind: type[T]) -> T:

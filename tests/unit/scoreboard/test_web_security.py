@@ -20,11 +20,11 @@ from carrick_scoreboard.addresses import Visitor
 from carrick_scoreboard.notes import Notes
 from carrick_scoreboard.sealing import KeyRing
 from carrick_scoreboard.settings import Rate
-from carrick_scoreboard.web_security import Cookies, ForgedForm, Forms, Limits, PagePolicy, is_secret, new_secret
+from carrick_scoreboard.web_security import Cookies, ForgedForm, Forms, Limits, PagePolicy, is_secret
 
 HERE = "https://scores.example"
 OLD, NEW = KeyRing({"old": b"o" * 32}), KeyRing({"new": b"n" * 32, "old": b"o" * 32})
-MINE, OTHERS = new_secret(), new_secret()
+MINE, OTHERS = "m" * 43, "o" * 43
 
 
 def checked(
@@ -96,6 +96,7 @@ def test_a_form_from_another_site_is_refused_even_with_the_right_mark(headers: M
         (True, f"__Host-kind={MINE}; HttpOnly; Max-Age=60; Path=/; SameSite=Lax; Secure"),
         (False, f"kind={MINE}; HttpOnly; Max-Age=60; Path=/; SameSite=Lax"),
     ],
+    ids=["https", "http"],
 )
 def test_cookies_are_hidden_from_scripts_and_other_sites(is_https: bool, said: str) -> None:
     response = web.Response()

@@ -8,6 +8,7 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
+from carrick.errors import InvalidInput
 from carrick.outbox.migration import Part
 from carrick.outbox.postgres.connections import Connection, Connections
 from carrick.outbox.postgres.migrate import check_schema
@@ -26,7 +27,7 @@ class PostgresTables:
 
     @contextmanager
     def reading(self) -> Iterator[Ask]:
-        with self._connections.connection() as connection, connection.transaction():
+        with self._connections.connection() as connection:
             yield Asking(connection)
 
     @contextmanager
@@ -50,5 +51,8 @@ class Asking:
 
     def __call__(self, name: str, /, **params: Any) -> list[Row]:
         with self.connection.cursor(binary=True, row_factory=dict_row) as cursor:
-            cursor.execute(query(PACKAGE, name).encode(), params)
+            try:
+                cursor.execute(query(PACKAGE, name).encode(), params)
+            except UnicodeEncodeError as error:
+                raise InvalidInput("parameter", str(error), "text without lone surrogates") from None
             return [] if cursor.rownumber is None else list(cursor.fetchall())

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from carrick.errors import StoreError
 from carrick.outbox.migration import Part
 from carrick.outbox.sqlite.database import Database
 from carrick.outbox.sqlite.migrate import check_schema
@@ -30,12 +31,12 @@ class SqliteTables:
 
     @contextmanager
     def reading(self) -> Iterator[Ask]:
-        with self._database.read() as connection:
+        with _refusals(), self._database.read() as connection:
             yield Asking(connection)
 
     @contextmanager
     def writing(self) -> Iterator[Ask]:
-        with self._database.write() as connection:
+        with _refusals(), self._database.write() as connection:
             yield Asking(connection)
 
     def check_schema(self) -> None:
@@ -44,6 +45,15 @@ class SqliteTables:
 
     def close(self) -> None:
         self._database.close()
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What the tables refuse (a check, a key that is taken) is a StoreError, as on PostgreSQL."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(f"the database refused: {error}") from error
 
 
 class Asking:

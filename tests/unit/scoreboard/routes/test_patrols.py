@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any
-
-import pytest
-
-from carrick_scoreboard.sealing import digest
 from tests.hall import Hall, in_hall
-from tests.osm import ASH, EVENING, HAZEL, PERRY, ROBIN, SCOUTS
+from tests.osm import ROBIN, SCOUTS
 
 SCORES = {"Eagles": 32, "Lions": 30, "Wolves": 47}
 LANTERNS = 40301

@@ -1,0 +1,141 @@
+"""The scoreboard as a whole: pages, device API, metrics and upkeep in one process, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from aiohttp import web
+
+from carrick.ops.metrics import Metrics
+from carrick.outbox.store import Store
+from carrick.relay.threads import Threads
+from carrick.settings import Settings
+from carrick.state import upkeep as state_upkeep
+from carrick.state.fallback import SharedState
+from carrick.web.probes import described
+from carrick.web.routes import Route, application
+from carrick.web.server import metrics_app, serving
+from carrick_scoreboard import upkeep
+from carrick_scoreboard.parts import Parts, put_together
+from carrick_scoreboard.routes import device_flow, device_socket, front, pages, patrols
+from carrick_scoreboard.sealing import KeyRing
+from carrick_scoreboard.settings import ScoreboardSettings
+from carrick_scoreboard.store.tables import Tables
+from carrick_scoreboard.web_security import secure
+
+log = logging.getLogger("carrick.scoreboard")
+
+THREADS = 8
+"""Calls of the database that are under way at once; the others wait for their turn."""
+MAX_BODY_BYTES = 256 * 1024
+TITLE = "Carrick scoreboard"
+DESCRIPTION = "Patrol scores of Online Scout Manager for displays, and the sign-in of displays (RFC 8628)."
+
+Started = Callable[[int, int], None]
+OpenState = Callable[[Threads], SharedState]
+"""Opens shared state, whose calls of the database run in the threads."""
+
+
+def routes(parts: Parts) -> list[Route]:
+    """Every route but the service's own: this is where parts plug in."""
+    settings, devices, clients, threads = parts.settings, parts.devices, parts.clients, parts.threads
+    return [
+        *patrols.routes(parts.patrols, parts.admission),
+        *device_socket.routes(parts.sockets),
+        *device_flow.routes(settings, devices, clients, threads, parts.limits),
+        *pages.routes(settings, devices, clients, threads, parts.state, parts.keys, parts.sign_in, parts.now),
+    ]
+
+
+def duties(parts: Parts) -> Mapping[str, upkeep.Duty]:
+    """What one replica does every six hours, by name."""
+
+    async def devices() -> int:
+        return len(await parts.threads.call(parts.devices.tidy))
+
+    return {"devices": devices}
+
+
+class Scoreboard:
+    """Runs once. Tables and store are closed when it ends."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        store: Store,
+        open_state: OpenState,
+        keys: KeyRing,
+        settings: Settings,
+        own: ScoreboardSettings,
+    ) -> None:
+        self._tables = tables
+        self._store = store
+        self._open_state = open_state
+        self._keys = keys
+        self._settings = settings
+        self._own = own
+        self._threads = Threads(THREADS)
+
+    async def run(self, stopping: asyncio.Event, started: Started) -> None:
+        """Serve until `stopping` is set; `started` is told the two ports. Requests under way are answered."""
+        try:
+            state = self._open_state(self._threads)
+            parts = put_together(self._own, self._tables, state, self._threads, self._keys, self._settings.instance_id)
+            try:
+                await self._serve(parts, stopping, started)
+            finally:
+                await parts.close()
+        finally:
+            self._threads.close()
+            self._tables.close()
+            self._store.close()
+
+    async def _serve(self, parts: Parts, stopping: asyncio.Event, started: Started) -> None:
+        settings = self._settings
+        async with (
+            serving(self._app(parts), settings.host, settings.port) as port,
+            serving(self._figures(parts), settings.host, settings.metrics_port, "METRICS_PORT") as at,
+        ):
+            started(port, at)
+            await self._work(parts, stopping)
+
+    def _app(self, parts: Parts) -> web.Application:
+        every = [*front.routes(lambda: self._look(parts)), *routes(parts)]
+        app = application(described(TITLE, DESCRIPTION, every), max_body_bytes=MAX_BODY_BYTES)
+        secure(app, is_https=self._own.is_https)
+
+        async def hang_up(_: web.Application) -> None:
+            await parts.sockets.close()
+
+        app.on_shutdown.append(hang_up)
+        return app
+
+    def _figures(self, parts: Parts) -> web.Application:
+        metrics = Metrics(self._store)
+        metrics.add_state(lambda: parts.state.health)
+        return metrics_app(lambda: self._threads.call(lambda: metrics.text() + parts.metrics.text()))
+
+    async def _look(self, parts: Parts) -> front.Ready:
+        """How the service stands. Raises StoreError when the database does not answer."""
+        await self._threads.call(self._tables.check_schema)
+        await self._threads.call(self._store.check_schema)
+        blocked = await parts.standing.service_block_lately() is not None
+        health = await parts.state.look()
+        if not health.degraded:
+            return front.Ready(osm_blocked=blocked)
+        return front.Ready(status="degraded", problem=f"Redis: {health.problem}", osm_blocked=blocked)
+
+    async def _work(self, parts: Parts, stopping: asyncio.Event) -> None:
+        """Upkeep, until told to stop."""
+        owner = self._settings.instance_id
+        async with asyncio.TaskGroup() as tasks:
+            helpers = [
+                tasks.create_task(state_upkeep.keep(parts.state, self._store, self._threads, owner)),
+                tasks.create_task(upkeep.keep(self._store, self._threads, owner, duties(parts))),
+            ]
+            await stopping.wait()
+            log.info("scoreboard.stopping")
+            for helper in helpers:
+                helper.cancel()

@@ -1,0 +1,141 @@
+"""The one place where the scoreboard's concrete parts are put together, for the commands."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from carrick import wiring
+from carrick.errors import SettingsError
+from carrick.outbox import opening
+
+if TYPE_CHECKING:  # what a command does not need is not loaded
+    from carrick.settings import Settings
+    from carrick_scoreboard.look import OsmLook as OsmLook
+    from carrick_scoreboard.look import UserLook as UserLook
+    from carrick_scoreboard.resealing import Resealed
+    from carrick_scoreboard.sealing import KeyRing
+    from carrick_scoreboard.service import Scoreboard
+    from carrick_scoreboard.settings import ScoreboardSettings
+    from carrick_scoreboard.store.blocks import Block as Block
+    from carrick_scoreboard.store.clients import Clients
+    from carrick_scoreboard.store.tables import Tables
+
+EXTRA = ("cryptography", "scoreboard", "the scoreboard")
+
+
+def scoreboard(settings: Settings, own: ScoreboardSettings) -> Scoreboard:
+    """The scoreboard. A SQLite file is created or upgraded; a PostgreSQL database must have been migrated."""
+    from carrick_scoreboard.service import Scoreboard
+
+    keys = open_keys(settings.database_url, own.keys)
+    wiring.prepare(settings.database_url)
+    tables = open_tables(settings.database_url)
+    tables.check_schema()
+    store = wiring.open_store(settings.database_url)
+    return Scoreboard(tables, store, lambda threads: wiring.shared_state(settings, threads), keys, settings, own)
+
+
+def read_own_settings() -> ScoreboardSettings:
+    """The scoreboard's settings from the environment. Raises SettingsError or MissingExtra."""
+    with opening.needed(*EXTRA):
+        from carrick_scoreboard.settings import read_scoreboard_settings
+    return read_scoreboard_settings()
+
+
+def open_tables(database_url: str) -> Tables:
+    """The scoreboard's tables of that database; close them when done. Raises InvalidInput or MissingExtra."""
+    database = opening.named_database(database_url)
+    if database.backend == "postgres":
+        with opening.psycopg_needed():
+            from carrick_scoreboard.store.postgres.tables import PostgresTables
+        return PostgresTables(database.target)
+    from carrick_scoreboard.store.sqlite.tables import SqliteTables
+
+    return SqliteTables(database.target)
+
+
+@contextmanager
+def opened_tables(database_url: str) -> Iterator[Tables]:
+    """The tables, with the schema of this release; closed afterwards."""
+    tables = open_tables(database_url)
+    try:
+        tables.check_schema()
+        yield tables
+    finally:
+        tables.close()
+
+
+def open_keys(database_url: str, given: KeyRing | None) -> KeyRing:
+    """The keys that were given, else those beside an embedded database. Raises SettingsError."""
+    if given is not None:
+        return given
+    database = opening.named_database(database_url)
+    if database.backend == "postgres":
+        accepted = "what `carrick keys new` prints, the same for all replicas"
+        raise SettingsError(f"CARRICK_SECRET_KEYS is not set; on PostgreSQL it is required: {accepted}")
+    from carrick_scoreboard.own_keys import OwnKeys
+
+    return OwnKeys(Path(f"{database.target}.key"))
+
+
+def new_key_text() -> str:
+    """A fresh key as CARRICK_SECRET_KEYS takes it. Raises MissingExtra."""
+    with opening.needed(*EXTRA):
+        from carrick_scoreboard.sealing import key_text, new_key
+    return key_text(*new_key())
+
+
+def rotate_keys(database_url: str) -> Resealed:
+    """Seal everything with the newest key; where the keys are in a file, a new one is made first.
+
+    A crash in the middle loses nothing: all keys are still there, and the next rotation goes on.
+    """
+    with opening.needed(*EXTRA):
+        from carrick_scoreboard.own_keys import OwnKeys
+        from carrick_scoreboard.resealing import reseal_all
+        from carrick_scoreboard.settings import read_keys
+    from carrick_scoreboard.store.credentials import StoredCredentials
+
+    with opened_tables(database_url) as tables:
+        keys = open_keys(database_url, read_keys())
+        with keys.rotating() if isinstance(keys, OwnKeys) else nullcontext():
+            return reseal_all(StoredCredentials(tables), keys)
+
+
+@contextmanager
+def opened_clients(database_url: str) -> Iterator[Clients]:
+    """The allow-list of device applications; closed afterwards."""
+    from carrick_scoreboard.store.clients import Clients
+
+    with opened_tables(database_url) as tables:
+        yield Clients(tables)
+
+
+def unblock(database_url: str, actor: str, reason: str) -> Block | None:
+    """End OSM's block of the application; None where none stands. Raises InvalidInput."""
+    from carrick_scoreboard.store.blocks import Blocks
+
+    with opened_tables(database_url) as tables:
+        return Blocks(tables).clear(actor, reason)
+
+
+def look_at_osm(settings: Settings) -> OsmLook:
+    """How the application and its users stand with OSM; asks nothing of OSM."""
+    from carrick.relay.threads import Threads
+    from carrick_scoreboard import look
+
+    async def looked(tables: Tables) -> OsmLook:
+        threads = Threads(1)
+        state = wiring.shared_state(settings, threads)
+        try:
+            return await look.look_at_osm(tables, state, threads)
+        finally:
+            await state.close()
+            threads.close()
+
+    with opened_tables(settings.database_url) as tables:
+        return asyncio.run(looked(tables))
