@@ -19,10 +19,16 @@ from carrick_scoreboard.osm import errors
 from carrick_scoreboard.osm.answers import Profile
 from carrick_scoreboard.osm.client import TIMEOUT_SECONDS, Credential, OsmClient, Tokens
 from carrick_scoreboard.sealing import KeyRing
-from carrick_scoreboard.store.credentials import SealedTokens, StoredCredential, StoredCredentials
+from carrick_scoreboard.store.credentials import (
+    SealedTokens,
+    StoredCredential,
+    StoredCredentials,
+    WritableSection,
+)
 
 log = logging.getLogger("carrick.credentials")
 
+WRITE = "section:member:write"
 EARLY_SECONDS = 300.0
 """Tokens are refreshed so long before they end."""
 STILL_GOOD_SECONDS = 5.0
@@ -38,8 +44,16 @@ USED_EVERY = timedelta(minutes=10)
 LONGEST_SECONDS = 366 * 86_400
 
 
+Told = Callable[[int], Awaitable[None]]
+"""Is told the user."""
+
+
+async def _nobody(_: int) -> None:
+    """Where nobody need be told."""
+
+
 class Credentials:
-    """The credentials of all users. One per process."""
+    """The credentials of all users. One per process. `revoked` and `signed_in` are told about users."""
 
     def __init__(
         self,
@@ -49,8 +63,12 @@ class Credentials:
         threads: Threads,
         instance_id: str,
         *,
+        revoked: Told | None = None,
+        signed_in: Told | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        self._revoked = revoked or _nobody
+        self._signed_in = signed_in or _nobody
         self._stored = stored
         self._keys = keys
         self._client = client
@@ -62,7 +80,9 @@ class Credentials:
     async def sign_in(self, tokens: Tokens, profile: Profile) -> None:
         """Keep what a sign-in gave; a revocation ends with it."""
         sealed = self._sealed(profile.user_id, tokens)
-        await self._threads.call(self._stored.save, profile.user_id, profile.full_name, profile.email, sealed)
+        who = (profile.user_id, profile.full_name, profile.email)
+        await self._threads.call(self._stored.save, *who, sealed, writable_of(profile))
+        await self._signed_in(profile.user_id)
 
     async def usable(self, user_id: int) -> Credential:
         """The user's credential, refreshed if it ends soon. Raises AuthRevoked, another OsmError, or Unreadable.
@@ -167,6 +187,7 @@ class Credentials:
         revoked = await self._threads.call(self._stored.revoke, stored.osm_user_id, stored.generation)
         if revoked:
             log.warning("credentials.revoked", extra={"user_id": stored.osm_user_id})
+            await self._revoked(stored.osm_user_id)
         return revoked
 
     def _is_of(self, credential: Credential, stored: StoredCredential) -> bool:
@@ -184,6 +205,15 @@ class Credentials:
         del self._refreshes[user_id]
         if not task.cancelled():
             task.exception()  # whoever waited has it
+
+
+def writable_of(profile: Profile) -> list[WritableSection] | None:
+    """The sections where the profile's tokens may write: OSM lists those where the user has every scope of them."""
+    if WRITE not in profile.scopes:
+        return None
+    return [
+        WritableSection(id=section.id, name=section.name, group_name=section.group_name) for section in profile.sections
+    ]
 
 
 def place_of(user_id: int, kind: str) -> str:

@@ -7,10 +7,14 @@ from datetime import datetime
 
 import msgspec
 
+from carrick.outbox.outbox import Outbox
 from carrick.relay.threads import Threads
 from carrick.state.fallback import SharedState
 from carrick_scoreboard.admission import Admission
 from carrick_scoreboard.credentials import Credentials
+from carrick_scoreboard.delivery import ScoreSink
+from carrick_scoreboard.holding import Holding
+from carrick_scoreboard.leaders import Leaders
 from carrick_scoreboard.metrics import ScoreboardMetrics
 from carrick_scoreboard.osm.client import OsmClient
 from carrick_scoreboard.patrols.decision import LONDON
@@ -22,12 +26,18 @@ from carrick_scoreboard.settings import ScoreboardSettings
 from carrick_scoreboard.sign_in import SignIn
 from carrick_scoreboard.standing import SharedStanding
 from carrick_scoreboard.store.blocks import Blocks
+from carrick_scoreboard.store.boards import Boards
 from carrick_scoreboard.store.clients import Clients
 from carrick_scoreboard.store.credentials import StoredCredentials
 from carrick_scoreboard.store.devices import Devices
+from carrick_scoreboard.store.scores import Scores
 from carrick_scoreboard.store.sections import SectionSettings
+from carrick_scoreboard.store.sessions import Sessions
 from carrick_scoreboard.store.tables import Tables
-from carrick_scoreboard.web_security import Limits
+from carrick_scoreboard.submitting import Desk
+from carrick_scoreboard.terms import Terms
+from carrick_scoreboard.wall import Wall
+from carrick_scoreboard.web_security import Cookies, Limits
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +45,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
     settings: ScoreboardSettings
     threads: Threads
+    outbox: Outbox
     state: SharedState
     keys: KeyRing
     metrics: ScoreboardMetrics
@@ -48,6 +59,16 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     sockets: Sockets
     sign_in: SignIn
     limits: Limits
+    shelf: Shelf
+    sections: SectionSettings
+    stored: StoredCredentials
+    sessions: Sessions
+    leaders: Leaders
+    boards: Boards
+    scores: Scores
+    holding: Holding
+    desk: Desk
+    score_sink: ScoreSink
     now: Callable[[], datetime]
     """The time in the zone of the sections."""
 
@@ -61,6 +82,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 def put_together(
     settings: ScoreboardSettings,
     tables: Tables,
+    outbox: Outbox,
     state: SharedState,
     threads: Threads,
     keys: KeyRing,
@@ -68,27 +90,40 @@ def put_together(
     now: Callable[[], datetime] = lambda: datetime.now(LONDON),
 ) -> Parts:
     """The parts on these tables and this state. Close them when done; the tables and threads are the caller's."""
-    blocks, devices = Blocks(tables), Devices(tables)
+    blocks, devices, stored = Blocks(tables), Devices(tables), StoredCredentials(tables)
+    scores, sections = Scores(tables), SectionSettings(tables)
     metrics = ScoreboardMetrics(blocks)
     standing = SharedStanding(state, blocks, threads, metrics, thresholds=settings.thresholds)
     client = OsmClient(settings.osm, standing, metrics)
-    credentials = Credentials(StoredCredentials(tables), keys, client, threads, instance_id)
+    holding = Holding(outbox.store, stored, threads)
+    credentials = Credentials(
+        stored, keys, client, threads, instance_id, revoked=holding.revoked, signed_in=holding.signed_in
+    )
+    shelf = Shelf(state, kept_seconds=settings.cache_fallback_seconds, now=now)
+    wall = Wall(shelf)
+
+    async def pending(section_id: int) -> Mapping[str, int]:
+        found = await threads.call(scores.pending, section_id)
+        return {patrol: waiting.points for patrol, waiting in found.items()}
+
     patrols = Patrols(
-        Shelf(state, kept_seconds=settings.cache_fallback_seconds, now=now),
+        shelf,
         standing,
         credentials,
         client,
         devices,
-        SectionSettings(tables),
+        sections,
         threads,
         metrics,
-        pending=_nothing_pending,
+        pending=pending,
         thresholds=settings.thresholds,
     )
     admission = Admission(devices, threads)
+    sessions, cookies = Sessions(tables), Cookies(is_https=settings.is_https)
     return Parts(
         settings=settings,
         threads=threads,
+        outbox=outbox,
         state=state,
         keys=keys,
         metrics=metrics,
@@ -102,10 +137,24 @@ def put_together(
         sockets=Sockets(state, admission, metrics, origin=settings.exposed_domain),
         sign_in=SignIn(settings.osm, settings.exposed_domain, client, credentials, state, keys),
         limits=Limits(state),
+        shelf=shelf,
+        sections=sections,
+        stored=stored,
+        sessions=sessions,
+        leaders=Leaders(sessions, stored, threads, keys, cookies, settings.exposed_domain),
+        boards=Boards(tables),
+        scores=scores,
+        holding=holding,
+        desk=Desk(scores, outbox, threads, wall, debounce_seconds=settings.debounce_seconds),
+        score_sink=ScoreSink(
+            scores,
+            threads,
+            client,
+            credentials,
+            Terms(shelf, client, now).reading,
+            wall,
+            holding.hold,
+            merge_leaders=settings.merge_leaders,
+        ),
         now=now,
     )
-
-
-async def _nothing_pending(_: int) -> Mapping[str, int]:
-    """Points cannot be entered here yet."""
-    return {}

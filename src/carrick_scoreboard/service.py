@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from aiohttp import web
 
 from carrick.ops.metrics import Metrics
-from carrick.outbox.store import Store
+from carrick.outbox.outbox import Outbox
+from carrick.relay.crew import Leg, run_crew
+from carrick.relay.relay import RelaySettings
 from carrick.relay.threads import Threads
 from carrick.settings import Settings
 from carrick.state import upkeep as state_upkeep
@@ -18,8 +20,11 @@ from carrick.web.probes import described
 from carrick.web.routes import Route, application
 from carrick.web.server import metrics_app, serving
 from carrick_scoreboard import upkeep
+from carrick_scoreboard.delivery import SCORES
 from carrick_scoreboard.parts import Parts, put_together
-from carrick_scoreboard.routes import device_flow, device_socket, front, pages, patrols
+from carrick_scoreboard.routes import admin_login, device_flow, device_socket, front, pages, patrols
+from carrick_scoreboard.routes.admin_scores import ScoreApi
+from carrick_scoreboard.routes.admin_sections import SectionApi
 from carrick_scoreboard.sealing import KeyRing
 from carrick_scoreboard.settings import ScoreboardSettings
 from carrick_scoreboard.store.tables import Tables
@@ -30,6 +35,10 @@ log = logging.getLogger("carrick.scoreboard")
 THREADS = 8
 """Calls of the database that are under way at once; the others wait for their turn."""
 MAX_BODY_BYTES = 256 * 1024
+UNUSED_DAYS = 7
+"""Credentials that nobody needs are forgotten after so long."""
+REMEMBER_DAYS = 30
+"""Submissions are recognised for so long: a phone may be offline for a camp."""
 TITLE = "Carrick scoreboard"
 DESCRIPTION = "Patrol scores of Online Scout Manager for displays, and the sign-in of displays (RFC 8628)."
 
@@ -46,6 +55,18 @@ def routes(parts: Parts) -> list[Route]:
         *device_socket.routes(parts.sockets),
         *device_flow.routes(settings, devices, clients, threads, parts.limits),
         *pages.routes(settings, devices, clients, threads, parts.state, parts.keys, parts.sign_in, parts.now),
+        *admin_login.routes(settings, parts.leaders, parts.sign_in, parts.limits, parts.now),
+        *ScoreApi(parts.leaders, parts.desk, parts.scores, parts.outbox.store, threads).routes(),
+        *SectionApi(
+            parts.leaders,
+            parts.patrols,
+            parts.shelf,
+            parts.sections,
+            parts.boards,
+            devices,
+            threads,
+            settings.exposed_domain,
+        ).routes(),
     ]
 
 
@@ -55,7 +76,18 @@ def duties(parts: Parts) -> Mapping[str, upkeep.Duty]:
     async def devices() -> int:
         return len(await parts.threads.call(parts.devices.tidy))
 
-    return {"devices": devices}
+    async def sessions() -> int:
+        return await parts.threads.call(parts.sessions.tidy)
+
+    async def credentials() -> int:
+        cleaned = await parts.threads.call(parts.stored.clean, UNUSED_DAYS)
+        return len(cleaned)
+
+    async def scores() -> int:
+        return await parts.threads.call(parts.scores.tidy, remember_days=REMEMBER_DAYS)
+
+    every: dict[str, upkeep.Duty] = {"devices": devices, "sessions": sessions, "scores": scores}
+    return {**every, "credentials": credentials, "gates": parts.holding.reconcile}
 
 
 class Scoreboard:
@@ -64,14 +96,15 @@ class Scoreboard:
     def __init__(
         self,
         tables: Tables,
-        store: Store,
+        outbox: Outbox,
         open_state: OpenState,
         keys: KeyRing,
         settings: Settings,
         own: ScoreboardSettings,
     ) -> None:
         self._tables = tables
-        self._store = store
+        self._outbox = outbox
+        self._store = outbox.store
         self._open_state = open_state
         self._keys = keys
         self._settings = settings
@@ -82,7 +115,8 @@ class Scoreboard:
         """Serve until `stopping` is set; `started` is told the two ports. Requests under way are answered."""
         try:
             state = self._open_state(self._threads)
-            parts = put_together(self._own, self._tables, state, self._threads, self._keys, self._settings.instance_id)
+            owner = self._settings.instance_id
+            parts = put_together(self._own, self._tables, self._outbox, state, self._threads, self._keys, owner)
             try:
                 await self._serve(parts, stopping, started)
             finally:
@@ -90,7 +124,7 @@ class Scoreboard:
         finally:
             self._threads.close()
             self._tables.close()
-            self._store.close()
+            self._outbox.close()
 
     async def _serve(self, parts: Parts, stopping: asyncio.Event, started: Started) -> None:
         settings = self._settings
@@ -128,14 +162,18 @@ class Scoreboard:
         return front.Ready(status="degraded", problem=f"Redis: {health.problem}", osm_blocked=blocked)
 
     async def _work(self, parts: Parts, stopping: asyncio.Event) -> None:
-        """Upkeep, until told to stop."""
+        """Delivery and upkeep, until told to stop."""
         owner = self._settings.instance_id
+        relaying = RelaySettings(
+            owner=owner, poll_seconds=self._own.poll_seconds, grace_seconds=self._settings.sync_grace_seconds
+        )
+        await self._threads.call(self._store.declare, SCORES)
         async with asyncio.TaskGroup() as tasks:
             helpers = [
                 tasks.create_task(state_upkeep.keep(parts.state, self._store, self._threads, owner)),
                 tasks.create_task(upkeep.keep(self._store, self._threads, owner, duties(parts))),
             ]
-            await stopping.wait()
+            await run_crew(self._store, [Leg(SCORES, parts.score_sink)], relaying, stopping)
             log.info("scoreboard.stopping")
             for helper in helpers:
                 helper.cancel()

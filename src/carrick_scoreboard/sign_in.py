@@ -15,6 +15,7 @@ import msgspec
 from multidict import MultiMapping
 
 from carrick.state.kv import Kv
+from carrick_scoreboard.credentials import WRITE
 from carrick_scoreboard.notes import Notes
 from carrick_scoreboard.osm import errors
 from carrick_scoreboard.osm.answers import Profile
@@ -24,7 +25,7 @@ from carrick_scoreboard.web_security import is_secret, new_secret
 
 log = logging.getLogger("carrick.scoreboard.sign_in")
 
-READ, WRITE = "section:member:read", "section:member:write"
+READ = "section:member:read"
 STATE_SECONDS = 600
 """How long a person may take at OSM."""
 MAX_PARAMETER = 2_000

@@ -35,8 +35,8 @@ def scoreboard(settings: Settings, own: ScoreboardSettings) -> Scoreboard:
     wiring.prepare(settings.database_url)
     tables = open_tables(settings.database_url)
     tables.check_schema()
-    store = wiring.open_store(settings.database_url)
-    return Scoreboard(tables, store, lambda threads: wiring.shared_state(settings, threads), keys, settings, own)
+    outbox = wiring.open_outbox(settings.database_url)
+    return Scoreboard(tables, outbox, lambda threads: wiring.shared_state(settings, threads), keys, settings, own)
 
 
 def read_own_settings() -> ScoreboardSettings:

@@ -81,12 +81,12 @@ def no_sections(person: str, user_code: str) -> Html:
     )
 
 
-def not_signed_in(refused: NotSignedIn, now: datetime) -> Answer:
-    """The person is back from OSM without a sign-in."""
-    again = code_link(refused.matter)
+def not_signed_in(refused: NotSignedIn, now: datetime, again: Link | None = None) -> Answer:
+    """The person is back from OSM without a sign-in; `again` is where they try again, else with their code."""
+    again = again or code_link(refused.matter)
     match refused.why:
         case "denied":
-            said = "You did not allow it at Online Scout Manager, so the display gets nothing. Nothing was changed."
+            said = "You did not allow it at Online Scout Manager. Nothing was changed."
             return message("Not signed in", said, link=again), 403, None
         case "unknown":
             said = "Each sign-in can be used once, within ten minutes, in the browser it was begun in."

@@ -24,10 +24,10 @@ from carrick_scoreboard.osm.client import TIMEOUT_SECONDS, Credential, OsmClient
 from carrick_scoreboard.osm.limits import Thresholds
 from carrick_scoreboard.osm.standing import Standing
 from carrick_scoreboard.patrols.decision import Decision, Fetch, today
-from carrick_scoreboard.patrols.known import Failure, Known, SectionScores, Term
+from carrick_scoreboard.patrols.known import Asker, Failure, Known, SectionScores, Term
 from carrick_scoreboard.patrols.shelf import Shelf
 from carrick_scoreboard.sealing import Unreadable
-from carrick_scoreboard.store.devices import Device, Devices
+from carrick_scoreboard.store.devices import Devices
 
 log = logging.getLogger("carrick.patrols")
 
@@ -48,7 +48,7 @@ class Meter(Protocol):
         ...
 
 
-Decide = Callable[[Device], Awaitable[tuple[Known, Decision]]]
+Decide = Callable[[Asker], Awaitable[tuple[Known, Decision]]]
 """What is known about a device now, and what to do."""
 
 
@@ -81,7 +81,7 @@ class Fetching:
         self._sleep = sleep
         self._under_way: dict[int, asyncio.Task[None]] = {}
 
-    async def fetch(self, device: Device, decide: Decide) -> None:
+    async def fetch(self, device: Asker, decide: Decide) -> None:
         """Ask OSM for the device's section, or wait for who does. Who goes away leaves it to the others."""
         section_id = device.section_id
         task = self._under_way.get(section_id)
@@ -98,7 +98,7 @@ class Fetching:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _fetch_alone(self, device: Device, decide: Decide) -> None:
+    async def _fetch_alone(self, device: Asker, decide: Decide) -> None:
         """Among all replicas. Who gets the lock looks again: the one before may have brought what is wanted."""
         holder = secrets.token_bytes(8)
         if not await self._shelf.take_lock(device.section_id, holder, LOCK_SECONDS):
@@ -117,7 +117,7 @@ class Fetching:
             if not await self._shelf.is_locked(section_id):
                 return
 
-    async def _ask(self, device: Device, known: Known, wanted: Fetch) -> None:
+    async def _ask(self, device: Asker, known: Known, wanted: Fetch) -> None:
         """Ask, and write down what came of it."""
         credential: Credential | None = None
         try:
@@ -142,7 +142,7 @@ class Fetching:
         else:
             self._meter.fetched("ok")
 
-    async def _read(self, device: Device, known: Known, wanted: Fetch, credential: Credential) -> None:
+    async def _read(self, device: Asker, known: Known, wanted: Fetch, credential: Credential) -> None:
         """The term if it is due, then the patrols if they are, or if the term is another one now."""
         section_id, before = device.section_id, known.term
         term = await self._look_up(device, credential) if wanted.term or before is None else before
@@ -160,7 +160,7 @@ class Fetching:
         if known.failure is not None:
             await self._shelf.forget_failures(section_id, device.osm_user_id)
 
-    async def _look_up(self, device: Device, credential: Credential) -> Term:
+    async def _look_up(self, device: Asker, credential: Credential) -> Term:
         """The section in the user's profile today; kept for all replicas, and with the user's devices."""
         profile = await self._client.profile(credential.access_token, credential.user_id)
         term = term_of(profile, device.section_id, self._now())
@@ -170,7 +170,7 @@ class Fetching:
         )
         return term
 
-    async def _note_failure(self, device: Device, known: Known, error: Exception) -> None:
+    async def _note_failure(self, device: Asker, known: Known, error: Exception) -> None:
         """The next try comes later each time. What OSM answered may be about the term, so that is suspect now."""
         count = 1 if known.failure is None else known.failure.count + 1
         until = whole_second(self._now() + timedelta(seconds=pause_seconds(count)))
@@ -191,7 +191,7 @@ class Fetching:
         if isinstance(error, errors.Unavailable | errors.BadData):
             await self._suspect_term(device, known)
 
-    async def _suspect_term(self, device: Device, known: Known) -> None:
+    async def _suspect_term(self, device: Asker, known: Known) -> None:
         """It may have been looked up only just now."""
         [found] = await self._shelf.look([(device.section_id, device.osm_user_id)])
         term = found.term or known.term

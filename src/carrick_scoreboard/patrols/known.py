@@ -11,6 +11,7 @@ from carrick_scoreboard.osm.answers import Patrol
 from carrick_scoreboard.osm.classify import Budget
 from carrick_scoreboard.osm.limits import affordable
 from carrick_scoreboard.osm.standing import KnownBudget
+from carrick_scoreboard.store.devices import Device
 
 
 class SectionScores(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,3 +64,18 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     def may_read(self) -> bool:
         """Whether the budget is good for another read."""
         return self.budget is None or affordable(Budget(self.budget.limit, self.budget.remaining, None), "read")
+
+
+class Viewer(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who looks at a section with a user's credential, without a display of their own."""
+
+    section_id: int
+    osm_user_id: int
+    id: int = 0
+    term_id: int | None = None
+    term_checked_at: datetime | None = None
+    term_end_date: date | None = None
+
+
+Asker = Device | Viewer
+"""Who asks for scores."""

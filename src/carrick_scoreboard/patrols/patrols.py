@@ -16,10 +16,10 @@ from carrick_scoreboard.osm.client import OsmClient
 from carrick_scoreboard.osm.limits import RateLimitState, Thresholds
 from carrick_scoreboard.patrols import fetching
 from carrick_scoreboard.patrols.decision import Decision, Error, Fetch, Refuse, Serve, decide, give_up
-from carrick_scoreboard.patrols.known import Known, Term
+from carrick_scoreboard.patrols.known import Asker, Known, Term
 from carrick_scoreboard.patrols.shelf import MOST_AT_ONCE, Colors, Shelf
 from carrick_scoreboard.standing import SharedStanding, ends_at
-from carrick_scoreboard.store.devices import Device, Devices
+from carrick_scoreboard.store.devices import Devices
 from carrick_scoreboard.store.sections import SectionSettings
 from carrick_scoreboard.together import Together
 
@@ -150,7 +150,7 @@ class Patrols:
             shelf, credentials, client, standing, devices, threads, meter, thresholds=self._thresholds, now=now
         )
 
-    async def scores(self, device: Device) -> Served:
+    async def scores(self, device: Asker) -> Served:
         """The scores of the device's section. Raises Refused, or StoreError."""
         seen = await self._look(device)
         waited = False
@@ -178,11 +178,11 @@ class Patrols:
         """End what is under way."""
         await self._fetching.close()
 
-    async def _decide(self, device: Device) -> tuple[Known, Decision]:
+    async def _decide(self, device: Asker) -> tuple[Known, Decision]:
         seen = await self._look(device)
         return seen.known, seen.decision
 
-    async def _look(self, device: Device) -> Seen:
+    async def _look(self, device: Asker) -> Seen:
         """What there is to know for this device; devices that ask alike and at once share it."""
         term = device_term(device)
         question = Question(device.section_id, device.osm_user_id, term)
@@ -249,7 +249,7 @@ class Patrols:
         return colors
 
 
-def device_term(device: Device) -> Term | None:
+def device_term(device: Asker) -> Term | None:
     """The term as the device's row keeps it: there is one even when shared state has lost it."""
     if device.term_id is None or device.term_checked_at is None:
         return None

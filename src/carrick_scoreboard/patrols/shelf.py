@@ -78,6 +78,31 @@ class Shelf:
         if before is None or before.patrols != scores.patrols:
             await self.tell(section_id)
 
+    async def change_scores(self, section_id: int, points: Mapping[str, int]) -> None:
+        """OSM has these points now: the last scores follow, if there are any, and whoever shows them is told."""
+        key = scores_key(section_id)
+        while (raw := await self._kv.get(key)) is not None and (scores := read_value(raw, SectionScores)) is not None:
+            patrols = tuple(
+                msgspec.structs.replace(patrol, points=points.get(patrol.id, patrol.points))
+                for patrol in scores.patrols
+            )
+            changed = msgspec.structs.replace(scores, patrols=patrols)
+            if await self._kv.compare_and_set(key, raw, msgspec.json.encode(changed), ttl=self._kept_seconds):
+                self._remember(section_id, changed)
+                break
+        await self.tell(section_id)
+
+    async def last_scores(self, section_id: int) -> SectionScores | None:
+        """The last good scores, however old they are."""
+        return self._scores(section_id, await self._kv.get(scores_key(section_id)))
+
+    async def forget_freshness(self, section_id: int, user_id: int) -> None:
+        """Term and freshness are unknown again; the last scores stay."""
+        await self._kv.delete(term_key(section_id, user_id))
+        scores = await self.last_scores(section_id)
+        if scores is not None:
+            await self.put_scores(section_id, msgspec.structs.replace(scores, valid_until=scores.cached_at))
+
     async def tell(self, section_id: int) -> None:
         """Devices and boards of the section read again."""
         await self._kv.publish(topic_of(section_id), "refresh")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
@@ -65,17 +66,48 @@ class SealedRow(msgspec.Struct, frozen=True):
     generation: int
 
 
+class WritableSection(msgspec.Struct, frozen=True, kw_only=True):
+    """A section where a user may write."""
+
+    id: int
+    name: str
+    group_name: str
+
+
 class StoredCredentials:
     """The rows. A generation counts the tokens of a user: every change names the one it replaces."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    def save(self, osm_user_id: int, name: str, email: str, tokens: SealedTokens) -> None:
-        """What a sign-in gave; a revocation ends with it."""
+    def save(
+        self,
+        osm_user_id: int,
+        name: str,
+        email: str,
+        tokens: SealedTokens,
+        writable: Sequence[WritableSection] | None = None,
+    ) -> bool:
+        """What a sign-in gave; a revocation ends with it. `writable`: where it may write, None where it may not at all.
+
+        False when the tokens that are there may write and these may not: they are kept.
+        """
         with self._tables.writing() as ask:
             who = {"osm_user_name": fitting(name, MAX_TEXT), "osm_email": fitting(email, MAX_TEXT)}
-            ask("credential_save", osm_user_id=osm_user_id, **who, **_given(tokens))
+            sections = msgspec.json.encode(writable or ()).decode()
+            may = {"can_write": writable is not None, "osm_sections": sections}
+            return bool(ask("credential_save", osm_user_id=osm_user_id, **who, **_given(tokens), **may))
+
+    def writable(self, osm_user_id: int) -> list[WritableSection]:
+        """The sections where a user may write, as their last sign-in said."""
+        with self._tables.reading() as ask:
+            rows = ask("credential_sections", osm_user_id=osm_user_id)
+        return msgspec.json.decode(rows[0]["osm_sections"], type=list[WritableSection]) if rows else []
+
+    def clean(self, days: int) -> list[int]:
+        """Forget credentials that nobody needs and nobody has used for so many days; whose."""
+        with self._tables.writing() as ask:
+            return [row["osm_user_id"] for row in ask("credential_clean", days=days)]
 
     def get(self, osm_user_id: int) -> StoredCredential | None:
         """The credential of that user."""

@@ -54,7 +54,7 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
 
     id: int
     entry_id: UUID
-    submission_id: int
+    submission_id: int | None
     osm_user_id: int
     section_id: int
     patrol_id: str
@@ -220,11 +220,11 @@ class Scores:
             for entry_id, found in (unclear or {}).items():
                 ask("doubt_found", entry_id=str(entry_id), found=found)
 
-    def tidy(self, *, remember_days: int) -> None:
-        """Give up what retention has removed, and forget submissions after so many days."""
+    def tidy(self, *, remember_days: int) -> int:
+        """Give up what retention has removed, and forget submissions after so many days; how many."""
         with self._tables.writing() as ask:
             ask("updates_forget")
-            ask("submission_prune", days=remember_days)
+            return len(ask("submission_prune", days=remember_days))
 
 
 def _same(ask: Ask, osm_user_id: int, key: str, body_digest: str) -> Submission:

@@ -1,5 +1,11 @@
 -- Leaders and the points they give.
 
+alter table carrick.user_credentials
+  add column can_write boolean not null default false,
+  add column osm_sections jsonb not null default '[]' check (jsonb_typeof(osm_sections) = 'array');
+comment on column carrick.user_credentials.osm_sections is
+  'The sections where the tokens may write: checked before anything is taken, without asking OSM.';
+
 create table carrick.web_sessions (
   session_digest      text collate "C" primary key check (char_length(session_digest) = 64),
   osm_user_id         bigint not null references carrick.user_credentials (osm_user_id) on delete cascade,
@@ -26,7 +32,7 @@ create index score_submissions_created on carrick.score_submissions (created_at)
 create table carrick.score_updates (
   id             bigint generated always as identity primary key,
   entry_id       uuid not null unique,
-  submission_id  bigint not null references carrick.score_submissions (id) on delete cascade,
+  submission_id  bigint references carrick.score_submissions (id) on delete set null,
   osm_user_id    bigint not null,
   section_id     bigint not null,
   patrol_id      text collate "C" not null check (char_length(patrol_id) between 1 and 16),

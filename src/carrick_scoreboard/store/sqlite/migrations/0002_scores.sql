@@ -1,5 +1,9 @@
 -- Leaders and the points they give. Times are microseconds since 1970 (UTC).
 
+-- Whether the tokens may write, and the sections where they may: checked before anything is taken, without asking OSM.
+alter table carrick_user_credentials add column can_write integer not null default 0 check (can_write in (0, 1));
+alter table carrick_user_credentials add column osm_sections text not null default '[]' check (json_type(osm_sections) = 'array');
+
 create table carrick_web_sessions (
   session_digest      text primary key check (length(session_digest) = 64),
   osm_user_id         integer not null references carrick_user_credentials (osm_user_id) on delete cascade,
@@ -27,7 +31,7 @@ create index carrick_score_submissions_created on carrick_score_submissions (cre
 create table carrick_score_updates (
   id             integer primary key autoincrement,
   entry_id       text not null unique check (length(entry_id) = 36),
-  submission_id  integer not null references carrick_score_submissions (id) on delete cascade,
+  submission_id  integer references carrick_score_submissions (id) on delete set null,
   osm_user_id    integer not null,
   section_id     integer not null,
   patrol_id      text not null check (length(patrol_id) between 1 and 16),

@@ -1,13 +1,17 @@
--- What a sign-in gave. Ends a revocation, and any refresh under way: its tokens are older.
+-- What a sign-in gave. Ends a revocation, and any refresh under way: its tokens are older. No row when the tokens that
+-- are there may write and the new ones may not: a display that signs in takes nothing away from its owner.
 insert into carrick_user_credentials as c
-  (osm_user_id, osm_user_name, osm_email, osm_access_token, osm_refresh_token, osm_token_expiry, created_at, updated_at)
+  (osm_user_id, osm_user_name, osm_email, osm_access_token, osm_refresh_token, osm_token_expiry, can_write, osm_sections,
+   created_at, updated_at)
 select :osm_user_id, :osm_user_name, :osm_email, :osm_access_token, :osm_refresh_token, now + :seconds * 1000000,
-       now, now
+       :can_write, :osm_sections, now, now
 from carrick_clock
 where true
 on conflict (osm_user_id) do update set
   osm_user_name = excluded.osm_user_name, osm_email = excluded.osm_email,
   osm_access_token = excluded.osm_access_token, osm_refresh_token = excluded.osm_refresh_token,
   osm_token_expiry = excluded.osm_token_expiry, generation = c.generation + 1,
+  can_write = excluded.can_write, osm_sections = excluded.osm_sections,
   refreshing_by = null, refresh_ends_at = null, revoked_at = null, updated_at = excluded.updated_at
+where excluded.can_write or not c.can_write or c.revoked_at is not null
 returning generation

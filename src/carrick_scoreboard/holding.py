@@ -1,0 +1,53 @@
+"""Holds a leader's points back: while OSM wants that leader to wait, or to sign in again."""
+
+from __future__ import annotations
+
+import logging
+
+from carrick.outbox.store import Store
+from carrick.relay.threads import Threads
+from carrick_scoreboard.store.credentials import StoredCredentials
+from carrick_scoreboard.store.scores import CHANNEL
+
+log = logging.getLogger("carrick.scores")
+
+REVOKED = "auth_revoked"
+
+
+class Holding:
+    """The gates of leaders in the channel of scores."""
+
+    def __init__(self, store: Store, stored: StoredCredentials, threads: Threads) -> None:
+        self._store = store
+        self._stored = stored
+        self._threads = threads
+
+    async def hold(self, user_id: int, seconds: float | None, reason: str) -> None:
+        """Hold the leader's points for so long, or until they sign in."""
+        log.warning("scores.held", extra={"user_id": user_id, "seconds": seconds, "reason": reason})
+        await self._threads.call(self._store.close_gate, CHANNEL, scope_of(user_id), seconds, reason)
+
+    async def revoked(self, user_id: int) -> None:
+        """OSM no longer accepts the leader's sign-in."""
+        await self.hold(user_id, None, REVOKED)
+
+    async def signed_in(self, user_id: int) -> None:
+        """The leader has signed in: what waited for that goes on."""
+        await self._threads.call(self._open, {user_id})
+
+    async def reconcile(self) -> int:
+        """Open gates of leaders who have signed in since: a process may have died in between. How many."""
+        users = {user.osm_user_id for user in await self._threads.call(self._stored.overview) if not user.revoked_at}
+        return await self._threads.call(self._open, users)
+
+    def _open(self, users: set[int]) -> int:
+        scopes = {scope_of(user) for user in users}
+        held = [gate for gate in self._store.gates(CHANNEL) if gate.scope in scopes and gate.reason == REVOKED]
+        for gate in held:
+            self._store.open_gate(CHANNEL, gate.scope)
+        return len(held)
+
+
+def scope_of(user_id: int) -> str:
+    """The gate of a leader."""
+    return f"principal:{user_id}"

@@ -1,0 +1,28 @@
+"""What is shown of a section while points are on their way: last known scores, and changes that OSM has taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from carrick_scoreboard.patrols.shelf import Shelf
+
+
+class Wall:
+    """The last known scores. No call to OSM."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+
+    async def seen(self, section_id: int) -> Mapping[str, int]:
+        """The scores that were last shown, by patrol."""
+        scores = await self._shelf.last_scores(section_id)
+        return {} if scores is None else {patrol.id: patrol.points for patrol in scores.patrols}
+
+    async def names(self, section_id: int) -> Mapping[str, str]:
+        """The names of patrols, as far as they are known."""
+        scores = await self._shelf.last_scores(section_id)
+        return {} if scores is None else {patrol.id: patrol.name for patrol in scores.patrols}
+
+    async def changed(self, section_id: int, scores: Mapping[str, int]) -> None:
+        """OSM has new scores: everybody who shows them is told."""
+        await self._shelf.change_scores(section_id, scores)
