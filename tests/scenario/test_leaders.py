@@ -1,0 +1,411 @@
+"""Leaders and their points, from the phone to OSM and back: the acceptance criteria of the score outbox, and more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from carrick.testing import Clock, PostgresClock, SqliteClock
+from tests.conftest import emptied
+from tests.osm import EAGLES, HAZEL, LIONS, ROBIN, SCOUTS, WOLVES
+from tests.phone import Phone
+from tests.postgres_server import versions
+from tests.service import Service, service
+
+KEYS = {"CARRICK_SECRET_KEYS": "k:" + "A" * 43 + "="}
+
+
+class Hall:
+    """A running scoreboard with one leader signed in."""
+
+    def __init__(self, running: Service, robin: Phone, clock: Clock) -> None:
+        self.service = running
+        self.osm = running.osm
+        self.robin = robin
+        self._clock = clock
+
+    async def later(self, seconds: float) -> None:
+        """The database's clock goes on; who waits for it looks again."""
+        await asyncio.to_thread(self._clock.shift, seconds)
+
+    async def settled(self, phone: Phone | None = None) -> None:
+        """Until nothing of the leader is on its way."""
+        while await (phone or self.robin).waiting():  # noqa: ASYNC110  a server rings no event
+            await asyncio.sleep(0.05)
+
+    async def osm_calls(self) -> list[str]:
+        names = {"patrols": "read", "points": "write"}
+        return [names[call["endpoint"]] for call in await self.osm.calls() if call.get("endpoint") in names]
+
+
+Story = Callable[[Hall], Awaitable[None]]
+Tell = Callable[..., None]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def tell(request: pytest.FixtureRequest, sqlite_path: Path) -> Tell:
+    """Runs a story on that database."""
+    on_sqlite = request.param == "sqlite"
+    url = f"sqlite:///{sqlite_path}" if on_sqlite else emptied(versions()[0])
+    clock: Clock = SqliteClock(sqlite_path) if on_sqlite else PostgresClock(url)
+
+    def run(story: Story, **changed: str) -> None:
+        async def main() -> None:
+            settings = {"SCORE_POLL_SECONDS": "0.2", **KEYS, **changed}
+            async with service(url, state=None, **settings) as running, Phone(running.url) as robin:
+                await robin.sign_in()
+                await story(Hall(running, robin, clock))
+
+        asyncio.run(main())
+
+    return run
+
+
+def test_ac01_a_submission_without_an_idempotency_key_is_refused(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        body = {"updates": [{"patrolId": str(EAGLES), "points": 5}]}
+        status, answer, _ = await hall.robin.ask("POST", f"/api/admin/sections/{SCOUTS}/scores", body)
+        assert (status, answer["message"]) == (400, "Idempotency key required")
+
+    tell(story)
+
+
+def test_ac02_the_same_key_again_has_one_effect_and_the_same_answer(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        before = await hall.osm.points(EAGLES)
+        first = await hall.robin.give({EAGLES: 5}, key="once")
+        assert first[0] == 200
+        assert first[1]["patrols"][0]["newScore"] == before + 5
+        assert await hall.robin.give({EAGLES: 5}, key="once") == first
+        status, answer = await hall.robin.give({EAGLES: 6}, key="once")
+        assert (status, answer["error"]) == (409, "key_reused")
+        assert await hall.osm.points(EAGLES) == before + 5
+
+    tell(story)
+
+
+def test_ac03_of_three_patrols_one_fails_and_retries_by_itself(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        before = {patrol: await hall.osm.points(patrol) for patrol in (EAGLES, LIONS, WOLVES)}
+        await hall.osm.control("fault", kind="server_error", endpoint="points", patrol_id=WOLVES)
+        status, answer = await hall.robin.give({EAGLES: 1, LIONS: 2, WOLVES: 3})
+        assert status == 202
+        assert [patrol["success"] for patrol in answer["patrols"]] == [True, True, False]
+        assert answer["patrols"][2]["isTemporaryError"]
+        assert await hall.osm.points(WOLVES) == before[WOLVES]
+        await hall.later(1000)
+        await hall.settled()
+        assert {patrol: await hall.osm.points(patrol) - before[patrol] for patrol in before} == {
+            EAGLES: 1,
+            LIONS: 2,
+            WOLVES: 3,
+        }
+
+    tell(story)
+
+
+def test_ac04_a_rate_limit_is_waited_for_as_long_as_osm_says(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        before = await hall.osm.points(EAGLES)
+        await hall.osm.control("fault", kind="rate_limited", retry_after=1, endpoint="points")
+        status, answer = await hall.robin.give({EAGLES: 5})
+        assert status == 202
+        assert "OSM asks us to wait" in answer["pending"]["message"]
+        assert "retryAfter" in answer["patrols"][0]
+        await hall.osm.control("budget", user_id=ROBIN, remaining=1000)
+        await hall.settled()
+        assert await hall.osm.points(EAGLES) == before + 5
+
+    tell(story)
+
+
+def test_ac05_points_that_waited_for_a_sign_in_go_on_after_it(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        before = await hall.osm.points(EAGLES)
+        await hall.osm.control("revoke", user_id=ROBIN)
+        status, answer = await hall.robin.give({EAGLES: 5})
+        assert status == 202
+        assert "sign in again" in answer["pending"]["message"]
+        (line,) = await hall.robin.pending()
+        assert (line["state"], line["reason"]) == ("pending", "auth_revoked")
+        await hall.robin.sign_in()
+        await hall.settled()
+        assert await hall.osm.points(EAGLES) == before + 5
+
+    tell(story)
+
+
+def test_ac06_the_session_counts_what_is_on_its_way(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        assert await hall.robin.waiting() == 0
+        await hall.robin.give({EAGLES: 5, LIONS: 1}, mode="background")
+        assert await hall.robin.waiting() == 2
+        await hall.later(60)
+        await hall.settled()
+
+    tell(story)
+
+
+def test_ac07_displays_show_what_is_on_its_way(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        token = await hall.service.device_token()
+        await hall.robin.give({EAGLES: 5}, mode="background")
+        eagles = await _shown(hall, token, EAGLES)
+        assert (eagles["pendingDelta"], eagles["hasPending"]) == (5, True)
+        await hall.later(60)
+        await hall.settled()
+        after = await _shown(hall, token, EAGLES)
+        assert (after["score"], after["pendingDelta"], after["hasPending"]) == (eagles["score"] + 5, 0, False)
+
+    tell(story)
+
+
+async def _shown(hall: Hall, token: str, patrol: int) -> dict[str, Any]:
+    status, scores, _ = await hall.service.get("/api/v1/patrols", Authorization=f"Bearer {token}")
+    assert status == 200, scores
+    found: dict[str, Any] = next(one for one in scores["patrols"] if one["id"] == str(patrol))
+    return found
+
+
+def test_ac08_the_history_has_one_line_per_entry_and_only_of_what_osm_has_taken(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        before = await hall.osm.points(EAGLES)
+        await hall.osm.control("fault", kind="server_error", endpoint="points", times=1)
+        await hall.robin.give([(EAGLES, 5), (EAGLES, 3)])
+        assert await hall.robin.history() == []
+        await hall.later(1000)
+        await hall.settled()
+        lines = await hall.robin.history()
+        assert [(line["points"], line["previousScore"], line["newScore"]) for line in lines] == [
+            (3, before + 5, before + 8),
+            (5, before, before + 5),
+        ]
+        assert {line["userName"] for line in lines} == {"Robin Merriweather"}
+
+    tell(story)
+
+
+@pytest.mark.parametrize(("merged", "writes"), [("false", 2), ("true", 1)])
+def test_ac09_two_leaders_at_once_share_a_read_and_keep_their_own_entries(tell: Tell, merged: str, writes: int) -> None:
+    async def story(hall: Hall) -> None:
+        before = await hall.osm.points(EAGLES)
+        async with Phone(hall.service.url, HAZEL) as hazel:
+            await hazel.sign_in()
+            await hall.robin.give({EAGLES: 5}, mode="background")
+            await hazel.give({EAGLES: 3}, mode="background")
+            await hall.later(60)
+            await hall.settled()
+            await hall.settled(hazel)
+            assert await hall.osm.points(EAGLES) == before + 8
+            calls = await hall.osm_calls()
+            assert (calls.count("read"), calls.count("write")) == (1, writes)
+            assert sorted(line["userName"] for line in await hazel.history()) == ["Hazel Fernsby", "Robin Merriweather"]
+
+    tell(story, SCORE_MERGE_LEADERS=merged)
+
+
+def test_ac10_interactive_points_do_not_wait_for_a_debounce(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        status, answer = await hall.robin.give({EAGLES: 5})
+        assert (status, answer["status"]) == (200, "applied")
+
+    tell(story, SCORE_DEBOUNCE_SECONDS="3600")
+
+
+def test_ac11_background_points_wait_for_each_other(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        before = await hall.osm.points(EAGLES)
+        for _ in range(10):
+            status, answer = await hall.robin.give({EAGLES: 1}, mode="background")
+            assert (status, answer["status"]) == (202, "accepted")
+        assert await hall.osm_calls() == []
+        await hall.later(60)
+        await hall.settled()
+        assert await hall.osm.points(EAGLES) == before + 10
+        assert await hall.osm_calls() == ["read", "write"]
+
+    tell(story)
+
+
+def test_ac12_many_submissions_for_one_patrol_at_once_add_up() -> None:
+    """With two replicas, step by step: tests/contract/scores/test_concurrency.py."""
+
+    async def main() -> None:
+        url = emptied(versions()[0])
+        async with service(url, state=None, **KEYS) as one, Phone(one.url) as robin:
+            await robin.sign_in()
+            before = await one.osm.points(EAGLES)
+            gave = await asyncio.gather(*(robin.give({EAGLES: 1}) for _ in range(20)))
+            assert {status for status, _ in gave} <= {200, 202}
+            while await robin.waiting():  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            assert await one.osm.points(EAGLES) == before + 20
+
+    asyncio.run(main())
+
+
+def test_accepting_points_needs_no_osm(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        before = await hall.osm.points(EAGLES)
+        await hall.osm.control("fault", kind="drop_before_apply", times=None)
+        status, answer = await hall.robin.give({EAGLES: 5})
+        assert (status, answer["success"]) == (202, True)
+        (line,) = await hall.robin.pending()
+        assert line["reason"] == "osm_unavailable"
+        await hall.osm.control("clear-faults")
+        await hall.later(1000)
+        await hall.settled()
+        assert await hall.osm.points(EAGLES) == before + 5
+
+    tell(story)
+
+
+def test_points_are_taken_back_by_their_own_leader_once(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        before = await hall.osm.points(EAGLES)
+        await hall.robin.give({EAGLES: 5})
+        (line,) = await hall.robin.history()
+        async with Phone(hall.service.url, HAZEL) as hazel:
+            await hazel.sign_in()
+            undo = f"/api/admin/history/{line['id']}/undo"
+            assert (await hazel.ask("POST", undo, X_Idempotency_Key="h"))[0] == 404
+        assert (await hall.robin.ask("POST", undo, X_Idempotency_Key="u"))[0] == 200
+        assert (await hall.robin.ask("POST", undo, X_Idempotency_Key="u"))[0] == 200
+        assert (await hall.robin.ask("POST", undo, X_Idempotency_Key="v"))[0] == 409
+        assert await hall.osm.points(EAGLES) == before
+        newest, oldest = await hall.robin.history()
+        assert oldest["undoneBy"] == newest["id"]
+
+    tell(story)
+
+
+def test_points_that_need_a_person_are_applied_anyway_or_discarded(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        for choice, difference in (("retry", 12), ("discard", 7)):
+            before = await hall.osm.points(EAGLES)
+            await hall.osm.control("fault", kind="apply_then_drop", endpoint="points", times=1)
+            await hall.robin.give({EAGLES: 5})
+            await hall.osm.control("points", section_id=SCOUTS, patrol_id=EAGLES, points=before + 7)
+            await hall.later(1000)
+            while (await hall.robin.pending())[0]["reason"] != "needs_review":  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            (line,) = await hall.robin.pending()
+            assert (line["state"], line["expected"], line["found"]) == ("dead", before + 5, before + 7)
+            status, _, _ = await hall.robin.ask("POST", f"/api/admin/pending/{line['id']}/{choice}")
+            assert status in (202, 204)
+            await hall.settled()
+            assert await hall.osm.points(EAGLES) == before + difference
+            assert await hall.robin.pending() == []
+
+    tell(story)
+
+
+def test_a_sign_out_loses_nothing_that_waits(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        before = await hall.osm.points(EAGLES)
+        await hall.robin.give({EAGLES: 5}, mode="background")
+        assert (await hall.robin.ask("POST", "/admin/logout"))[0] == 204
+        assert (await hall.robin.ask("GET", "/api/admin/session"))[1] == {"authenticated": False}
+        await hall.later(60)
+        while await hall.osm.points(EAGLES) != before + 5:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+    tell(story)
+
+
+def test_what_changes_something_needs_the_mark_of_its_session(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        own = hall.robin.csrf
+        for mark, error in (("", "csrf_invalid"), (own[:-1], "csrf_invalid"), ("x" * 64, "csrf_invalid")):
+            hall.robin.csrf = mark
+            status, answer, _ = await hall.robin.ask("POST", "/admin/logout")
+            assert (status, answer["error"]) == (403, error)
+        async with hall.robin.browser.session.post(hall.service.url + "/admin/logout") as bare:
+            assert (bare.status, (await bare.json())["error"]) == (403, "csrf_required")
+        hall.robin.csrf = own
+        status, answer, _ = await hall.robin.ask("POST", "/admin/logout", Origin="http://evil.example")
+        assert (status, answer["error"]) == (403, "csrf_invalid")
+
+    tell(story)
+
+
+def test_a_section_of_somebody_else_is_not_there_and_osm_is_not_asked(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        calls = len(await hall.osm.calls())
+        foreign = 40202
+        assert (await hall.robin.give({EAGLES: 5}, section=foreign))[0] == 404
+        for path in ("scores", "history", "settings"):
+            assert (await hall.robin.ask("GET", f"/api/admin/sections/{foreign}/{path}"))[0] == 404
+        assert len(await hall.osm.calls()) == calls
+        _, sections, _ = await hall.robin.ask("GET", "/api/admin/sections")
+        assert {section["id"] for section in sections["sections"]} == {SCOUTS, 40103}
+
+    tell(story)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"updates": []},
+        {"updates": [{"patrolId": str(EAGLES), "points": 0}]},
+        {"updates": [{"patrolId": str(EAGLES), "points": 1001}]},
+        {"updates": [{"patrolId": "x", "points": 1}]},
+        {"updates": [{"patrolId": str(EAGLES), "points": 1}] * 51},
+        {"updates": [{"points": 1}]},
+        {},
+        [],
+    ],
+    ids=str,
+)
+def test_points_that_make_no_sense_are_refused_in_words(sqlite_path: Path, body: Any) -> None:
+    async def main() -> None:
+        async with service(f"sqlite:///{sqlite_path}") as running, Phone(running.url) as robin:
+            await robin.sign_in()
+            path = f"/api/admin/sections/{SCOUTS}/scores"
+            status, answer, _ = await robin.ask("POST", path, body, X_Idempotency_Key="k")
+            assert status == 400
+            assert len(answer["message"]) > 10
+            assert await robin.pending() == []
+
+    asyncio.run(main())
+
+
+def test_a_leader_sees_renames_moves_and_shuts_out_their_own_displays_only(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        token = await hall.service.device_token()
+        _, answer, _ = await hall.robin.ask("GET", "/api/admin/scoreboards")
+        (line,) = answer["scoreboards"]
+        path = f"/api/admin/scoreboards/{line['id']}"
+        async with Phone(hall.service.url, HAZEL) as hazel:
+            await hazel.sign_in()
+            assert (await hazel.ask("PUT", f"{path}/name", {"name": "Mine"}))[0] == 404
+            assert (await hazel.ask("DELETE", path))[0] == 404
+        assert (await hall.robin.ask("PUT", f"{path}/name", {"name": "Den"}))[1]["name"] == "Den"
+        assert (await hall.robin.ask("PUT", f"{path}/section", {"sectionId": 40103}))[1]["sectionId"] == 40103
+        assert (await hall.robin.ask("PUT", f"{path}/section", {"sectionId": 40202}))[0] == 404
+        assert (await hall.robin.ask("DELETE", path))[0] == 204
+        while (await hall.service.get("/api/v1/patrols", Authorization=f"Bearer {token}"))[0] != 401:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+    tell(story)
+
+
+def test_colours_and_scores_of_a_section(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        path = f"/api/admin/sections/{SCOUTS}"
+        assert (await hall.robin.ask("PUT", f"{path}/settings", {"patrolColors": {str(EAGLES): "red"}}))[0] == 200
+        assert (await hall.robin.ask("PUT", f"{path}/settings", {"patrolColors": {str(EAGLES): "mud"}}))[0] == 400
+        status, scores, _ = await hall.robin.ask("GET", f"{path}/scores")
+        assert status == 200
+        assert scores["settings"] == {"patrolColors": {str(EAGLES): "red"}}
+        assert [patrol["name"] for patrol in scores["patrols"]] == ["Eagles", "Lions", "Wolves"]
+        assert scores["section"]["name"] == "Wold Scouts"
+        status, refreshed, _ = await hall.robin.ask("POST", f"{path}/refresh")
+        assert status == 200
+        assert refreshed["patrols"] == scores["patrols"]
+
+    tell(story)
