@@ -1,0 +1,140 @@
+"""The scores in a terminal: a table with bars that follows them, or plain text where nobody looks at a terminal."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import assert_never
+
+from rich import box
+from rich.align import Align
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from carrick_device.displays.qr import Modules, framed, modules_of
+from carrick_device.screen import Board, Colour, Line, Notice, Screen, SignIn
+
+BAR = 32
+"""The longest bar, in letters."""
+LONGEST_NAME = 28
+QUIET_ZONE = 2
+EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+class TerminalDisplay:
+    """Owns the terminal until it is closed. Everything fits on one page."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console()
+        self._live: Live | None = None
+
+    def pages(self, _: Screen) -> int:
+        return 1
+
+    def show(self, screen: Screen, _: int) -> None:
+        """Put it in the place of what was there; without a terminal, below it."""
+        if not self._console.is_terminal:
+            self._console.print(rendered(screen))
+            return
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False)
+            self._live.start()
+        self._live.update(rendered(screen), refresh=True)
+
+    def close(self) -> None:
+        """The last screen stays above the prompt."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def rendered(screen: Screen) -> RenderableType:
+    """The screen for rich."""
+    match screen:
+        case Board():
+            return _board(screen)
+        case SignIn():
+            return _sign_in(screen)
+        case Notice():
+            return _panel(Text(screen.text), screen.title)
+        case _:
+            assert_never(screen)
+
+
+def _board(board: Board) -> RenderableType:
+    table = Table(box=None, show_header=False, padding=(0, 1))
+    table.add_column(max_width=LONGEST_NAME, no_wrap=True, overflow="ellipsis")
+    table.add_column(width=BAR, no_wrap=True)
+    table.add_column(justify="right", no_wrap=True, min_width=7)
+    table.add_column(width=1)
+    most = max((line.total for line in board.lines), default=0)
+    for line in board.lines:
+        table.add_row(*_row(line, most))
+    return _panel(Group(table, *_below(board)), "Patrol scores")
+
+
+def _row(line: Line, most: int) -> tuple[Text, Text, Text, Text]:
+    colour = _style(line.colour)
+    dot = Text("●", style="red") if line.pending else Text(" ")
+    name = Text(line.name, style=f"bold {colour}")
+    return name, Text(bar(line.total, most), style=colour), Text(str(line.total), style="bold"), dot
+
+
+def bar(total: int, most: int) -> str:
+    """A bar as long as its share of the highest score, in eighths of a letter."""
+    eighths = BAR * 8 * max(0, total) // max(1, most)
+    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+
+
+def _below(board: Board) -> list[Text]:
+    """What the dots mean, and how old the scores are."""
+    lines = []
+    if any(line.pending for line in board.lines):
+        lines.append(Text.assemble(("● ", "red"), ("on its way to Online Scout Manager", "dim")))
+    if board.stale:
+        old = f"as of {_moment(board.as_of)}" + (f": {board.note}" if board.note else "")
+        lines.append(Text.assemble(("● ", "bright_black"), (old, "dim")))
+    return [Text(), *lines] if lines else []
+
+
+def _moment(as_of: str) -> str:
+    """The time in the zone of this device, as short as it can be told."""
+    return f"{datetime.fromisoformat(as_of).astimezone():%d %B, %H:%M}" if as_of else "an unknown time"
+
+
+def _sign_in(screen: SignIn) -> RenderableType:
+    shown = [Text(screen.note, style="yellow"), Text()] if screen.note else []
+    shown += [
+        Text("To sign this device in, scan this with a phone:"),
+        Text(),
+        *qr_lines(framed(modules_of(screen.link), QUIET_ZONE)),
+        Text(),
+        Text.assemble("or go to ", (screen.uri, "bold cyan")),
+        Text.assemble("and type ", (screen.user_code, "bold yellow")),
+    ]
+    return _panel(Group(*shown), "Sign in")
+
+
+def qr_lines(modules: Modules) -> list[Text]:
+    """Two rows of the code in each line, dark on light whatever the colours of the terminal."""
+    blank = (False,) * len(modules[0])
+    pairs = zip(modules[::2], [*modules[1::2], blank], strict=False)
+    return [
+        Text("".join(_half(up, down) for up, down in zip(above, below, strict=True)), style="#000000 on #ffffff")
+        for above, below in pairs
+    ]
+
+
+def _half(up: bool, down: bool) -> str:
+    return {(True, True): "█", (True, False): "▀", (False, True): "▄", (False, False): " "}[up, down]
+
+
+def _panel(content: RenderableType, title: str) -> RenderableType:
+    return Align.left(Panel.fit(Padding(content, (1, 2)), title=f"[bold]{title}[/bold]", box=box.ROUNDED))
+
+
+def _style(colour: Colour) -> str:
+    return "#{:02x}{:02x}{:02x}".format(*colour)
