@@ -89,7 +89,10 @@ class Server:
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                cookie_jar=aiohttp.DummyCookieJar(), headers={"User-Agent": AGENT, "Accept": "application/json"}
+                connector=aiohttp.TCPConnector(force_close=True),  # minutes lie between two requests
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers={"User-Agent": AGENT, "Accept": "application/json"},
+                middlewares=[_once],
             )
         return self._session
 
@@ -117,6 +120,16 @@ def is_open_to_listeners(url: str) -> bool:
 
 def _bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
+
+
+async def _once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Keep aiohttp from sending a request again by itself when the connection is lost: when to ask is our business."""
+    try:
+        return await send(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise aiohttp.ClientConnectionError(str(error)) from error
 
 
 def _why(error: aiohttp.ClientError, host: str) -> str:

@@ -28,9 +28,10 @@ FAILED, BAD_USAGE = 1, 2
 CLIENT_ID = "carrick-device"
 MAX_CLIENT_ID = 255
 
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+
 app = App(
     name="carrick-device",
-    help="Shows the scores of patrols, as a scoreboard server tells them, in a terminal or on a matrix of LEDs.",
     help_epilogue="Guide: docs/how-to/device.md",
     help_format="plaintext",
     version=lambda: version("carrick"),
@@ -66,11 +67,11 @@ def device(
     token_file: Path | None = None,
     display: Literal["terminal", "matrix", "image"] = "terminal",
     image_out: Path | None = None,
-    led: Annotated[tuple[str, ...], Parameter(negative="")] = (),
-    once: Annotated[bool, Parameter(negative="")] = False,
-    verbose: Annotated[bool, Parameter(negative="")] = False,
+    led: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    once: Flag = False,
+    verbose: Flag = False,
 ) -> int:
-    """Show the scores of patrols until Ctrl-C.
+    """Show the scores of patrols, as a scoreboard server tells them, until Ctrl-C.
 
     The first time it shows a code: a leader confirms it with a phone and chooses the section. From then on it shows the
     scores, by itself also after a restart. A red dot marks points on their way, a grey one scores that are old.
