@@ -6,10 +6,9 @@ from datetime import datetime
 from typing import assert_never
 
 from rich import box
-from rich.align import Align
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -20,6 +19,9 @@ from carrick_device.screen import Board, Colour, Line, Notice, Screen, SignIn
 BAR = 32
 """The longest bar, in letters."""
 LONGEST_NAME = 28
+SHORTEST_NAME = 8
+AROUND = 6 + 3 + 1
+"""Columns that are neither name, bar nor score: the frame, the gaps and the dot."""
 QUIET_ZONE = 2
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
@@ -37,12 +39,12 @@ class TerminalDisplay:
     def show(self, screen: Screen, _: int) -> None:
         """Put it in the place of what was there; without a terminal, below it."""
         if not self._console.is_terminal:
-            self._console.print(rendered(screen))
+            self._console.print(rendered(screen, self._console.width))
             return
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False)
             self._live.start()
-        self._live.update(rendered(screen), refresh=True)
+        self._live.update(rendered(screen, self._console.width), refresh=True)
 
     def close(self) -> None:
         """The last screen stays above the prompt."""
@@ -51,11 +53,11 @@ class TerminalDisplay:
             self._live = None
 
 
-def rendered(screen: Screen) -> RenderableType:
-    """The screen for rich."""
+def rendered(screen: Screen, width: int) -> RenderableType:
+    """The screen for rich, for a terminal of so many columns."""
     match screen:
         case Board():
-            return _board(screen)
+            return _board(screen, width)
         case SignIn():
             return _sign_in(screen)
         case Notice():
@@ -64,28 +66,32 @@ def rendered(screen: Screen) -> RenderableType:
             assert_never(screen)
 
 
-def _board(board: Board) -> RenderableType:
-    table = Table(box=None, show_header=False, padding=(0, 1))
-    table.add_column(max_width=LONGEST_NAME, no_wrap=True, overflow="ellipsis")
-    table.add_column(width=BAR, no_wrap=True)
-    table.add_column(justify="right", no_wrap=True, min_width=7)
+def _board(board: Board, width: int) -> RenderableType:
+    score = max((len(str(line.total)) for line in board.lines), default=0)
+    room = max(SHORTEST_NAME, width - AROUND - score)
+    name = min(LONGEST_NAME, room, max((cell_len(line.name) for line in board.lines), default=0))
+    longest_bar = min(BAR, room - name)
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column(width=name, no_wrap=True, overflow="ellipsis")
+    table.add_column(width=longest_bar, no_wrap=True, overflow="crop")
+    table.add_column(justify="right", no_wrap=True, width=score)
     table.add_column(width=1)
     most = max((line.total for line in board.lines), default=0)
     for line in board.lines:
-        table.add_row(*_row(line, most))
+        table.add_row(*_row(line, most, longest_bar))
     return _panel(Group(table, *_below(board)), "Patrol scores")
 
 
-def _row(line: Line, most: int) -> tuple[Text, Text, Text, Text]:
+def _row(line: Line, most: int, longest_bar: int) -> tuple[Text, Text, Text, Text]:
     colour = _style(line.colour)
-    dot = Text("●", style="red") if line.pending else Text(" ")
     name = Text(line.name, style=f"bold {colour}")
-    return name, Text(bar(line.total, most), style=colour), Text(str(line.total), style="bold"), dot
+    shown = Text(bar(line.total, most, longest_bar), style=colour)
+    return name, shown, Text(str(line.total), style="bold"), Text("●" if line.pending else " ", style="red")
 
 
-def bar(total: int, most: int) -> str:
+def bar(total: int, most: int, longest: int) -> str:
     """A bar as long as its share of the highest score, in eighths of a letter."""
-    eighths = BAR * 8 * max(0, total) // max(1, most)
+    eighths = longest * 8 * max(0, total) // max(1, most)
     return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
 
 
@@ -133,7 +139,7 @@ def _half(up: bool, down: bool) -> str:
 
 
 def _panel(content: RenderableType, title: str) -> RenderableType:
-    return Align.left(Panel.fit(Padding(content, (1, 2)), title=f"[bold]{title}[/bold]", box=box.ROUNDED))
+    return Panel.fit(content, title=f"[bold]{title}[/bold]", box=box.ROUNDED, padding=(1, 2))
 
 
 def _style(colour: Colour) -> str:

@@ -11,7 +11,19 @@ from typing import Any
 import pytest
 
 from carrick_device.screen import Board, Notice, SignIn
-from tests.unit.device.scripted import CODE, PATROLS, SOCKET, Answer, Bench, Script, bench, refused, scores, until
+from tests.unit.device.scripted import (
+    CODE,
+    GRANTED,
+    PATROLS,
+    SOCKET,
+    Answer,
+    Bench,
+    Script,
+    bench,
+    refused,
+    scores,
+    until,
+)
 
 Story = Callable[[Bench], Awaitable[None]]
 NEWS = json.dumps({"type": "refresh-scores"})
@@ -40,7 +52,7 @@ def test_it_asks_again_when_the_scores_expire_by_the_clock_of_the_server(tmp_pat
         assert await at.clock.wait() == 301
         assert totals(at) == ([3, 5], False)
         at.clock.go(300)
-        await asyncio.sleep(0)
+        assert at.clock.remaining() == [1]
         assert at.script.paths() == [PATROLS]
         at.clock.go(1)
         assert await at.clock.wait() == 301
@@ -283,3 +295,46 @@ def test_a_token_refused_there_is_found_out_at_once(tmp_path: Path) -> None:
     answers = [listening(3), refused(401, "unauthorized")]
     pending = refused(400, "authorization_pending")
     play(tmp_path, lambda: Script(patrols=answers, authorize=[CODE], token=[pending]), story)
+
+
+def once(folder: Path, script: Callable[[], Script], token: str | None) -> tuple[str | None, Bench]:
+    """What running it once says, with a clock that does not wait."""
+
+    async def whole() -> tuple[str | None, Bench]:
+        async with bench(folder, script(), token=token) as at:
+            running = asyncio.create_task(at.device.run_once())
+            while not running.done():
+                waiting = asyncio.create_task(at.clock.wake())
+                await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
+                waiting.cancel()
+            return running.result(), at
+
+    return asyncio.run(whole())
+
+
+def test_once_shows_the_scores_and_ends(tmp_path: Path) -> None:
+    said, at = once(tmp_path, lambda: Script(patrols=[listening(3)]), "secret-access-token")
+    assert said is None
+    assert totals(at) == ([3], False)
+    assert at.script.paths() == [PATROLS]
+
+
+def test_once_signs_in_first_where_need_be(tmp_path: Path) -> None:
+    said, at = once(tmp_path, lambda: Script(authorize=[CODE], token=[GRANTED], patrols=[scores(3)]), None)
+    assert said is None
+    assert at.kept.token() == "secret-access-token"
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ({"patrols": [refused(502, "upstream_error")]}, "The server answered 502: about upstream_error"),
+        ({"patrols": [refused(409, "not_in_term")]}, "The section is between terms."),
+        ({"patrols": [refused(401, "unauthorized")]}, "This device was signed out."),
+        ({"authorize": [CODE], "token": [refused(400, "access_denied")]}, "Somebody refused the sign-in."),
+        ({"authorize": [CODE], "token": [refused(400, "authorization_pending")]}, "Nobody confirmed the code in time."),
+    ],
+)
+def test_once_says_why_there_are_no_scores(answers: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    said, _ = once(tmp_path, lambda: Script(**answers), "secret-access-token" if "patrols" in answers else None)
+    assert said == reason
