@@ -184,6 +184,9 @@ def test_news_is_followed_at_once(tmp_path: Path) -> None:
         await socket.send_str(NEWS)
         await at.shown.until(2)
         assert totals(at) == ([4], False)
+        await at.script.heard(socket)
+        await at.script.heard(socket)
+        assert await at.clock.wait() == 301
         assert at.script.paths() == [PATROLS, SOCKET, PATROLS]
 
     play(tmp_path, lambda: Script(patrols=[listening(3), listening(4)]), story)
@@ -217,7 +220,7 @@ def test_news_during_a_request_asks_once_more_after_it_and_never_beside_it(tmp_p
         at.clock.go(10)
         at.script.go_on.set()
         await at.shown.until(3)
-        await at.clock.wait()
+        assert await at.clock.wait() == 301
         assert at.script.most_in_flight == 1
         assert at.script.paths().count(PATROLS) == 3
 
@@ -247,6 +250,9 @@ def test_other_messages_are_not_news(tmp_path: Path) -> None:
         for message in ('{"type": "hello"}', "nonsense", '{"type": 5}', "[" * 10_000):
             await socket.send_str(message)
         await socket.send_bytes(b"\xff\xfe")
+        await at.script.heard(socket)
+        await at.script.heard(socket)
+        assert await at.clock.wait() == 241
         await socket.send_str(NEWS)
         await at.shown.until(2)
         assert at.script.paths().count(PATROLS) == 2

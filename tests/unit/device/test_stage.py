@@ -57,11 +57,13 @@ def test_a_board_with_fewer_pages_and_another_kind_of_screen_begin_where_they_ca
         await clock.wake()
         await clock.wait()
         stage.show(board(1, 2))
+        await clock.wake()
+        await clock.wait()
         stage.show(Notice("Between terms", ""))
-        assert display.shown[-2:] == [(board(1, 2), 0), (Notice("Between terms", ""), 0)]
+        assert display.shown[-3:] == [(board(1, 2), 0), (board(1, 2), 1), (Notice("Between terms", ""), 0)]
         clock.go(PAGE_SECONDS)
         await until(lambda: not clock.sleepers)
-        assert len(display.shown) == 5
+        assert len(display.shown) == 6
         stage.show(board(1, 2))
         assert await clock.wait() == PAGE_SECONDS
         turning.cancel()
