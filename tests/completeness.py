@@ -20,6 +20,8 @@ PARTS = {
     "confluent_kafka": "the Kafka sink",
     "hypothesis": "the model tests",
     "phonenumbers": "phone numbers of contacts",
+    "PIL": "the displays of the device client",
+    "segno": "the QR codes of the device client",
     "redis": "shared state on Redis",
 }
 """What a package must be there for."""

@@ -71,6 +71,7 @@ class Enrolment:
                     return answer
                 case Pending() | SlowDown() | TooMany() | Failed():
                     pace = pace_after(answer, pace)
+        await self._clock.sleep(max(0.0, until - self._clock.seconds()))
         return Expired()
 
 

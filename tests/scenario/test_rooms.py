@@ -123,6 +123,31 @@ FORBIDDEN = {
         "import sqlite3",
         "Pages and routes of the scoreboard speak no SQL",
     ),
+    "the device client imports the product": (
+        "../carrick_device/kept.py",
+        "import carrick.settings",
+        "The device client and the product share no code",
+    ),
+    "the device client imports the scoreboard": (
+        "../carrick_device/answers.py",
+        "import carrick_scoreboard.osm.classify",
+        "The device client, the scoreboard and the simulator share no code",
+    ),
+    "the device's plan knows who carries it out": (
+        "../carrick_device/plan.py",
+        "import carrick_device.device",
+        "The device client imports downward only",
+    ),
+    "one display imports another": (
+        "../carrick_device/displays/terminal.py",
+        "import carrick_device.displays.image",
+        "The displays do not know each other",
+    ),
+    "the device's plan looks at the clock": (
+        "../carrick_device/plan.py",
+        "import time",
+        "What a device does after which answer is decided without I/O",
+    ),
     "the engine speaks HTTP": ("outbox/store.py", "import http", "The engine does not touch the network by itself"),
 }
 

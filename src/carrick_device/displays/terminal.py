@@ -112,16 +112,14 @@ def _moment(as_of: str) -> str:
 
 
 def _sign_in(screen: SignIn) -> RenderableType:
-    shown = [Text(screen.note, style="yellow"), Text()] if screen.note else []
+    """What can be typed comes first: it must be seen where the terminal is too low for the QR code."""
+    shown = [Text(screen.note, style="yellow")] if screen.note else []
     shown += [
-        Text("To sign this device in, scan this with a phone:"),
-        Text(),
+        Text.assemble("To sign this device in, go to ", (screen.uri, "bold cyan")),
+        Text.assemble("and type ", (screen.user_code, "bold yellow"), ", or scan this with a phone:"),
         *qr_lines(framed(modules_of(screen.link), QUIET_ZONE)),
-        Text(),
-        Text.assemble("or go to ", (screen.uri, "bold cyan")),
-        Text.assemble("and type ", (screen.user_code, "bold yellow")),
     ]
-    return _panel(Group(*shown), "Sign in")
+    return _panel(Group(*shown), "Sign in", above=0)
 
 
 def qr_lines(modules: Modules) -> list[Text]:
@@ -138,8 +136,8 @@ def _half(up: bool, down: bool) -> str:
     return {(True, True): "█", (True, False): "▀", (False, True): "▄", (False, False): " "}[up, down]
 
 
-def _panel(content: RenderableType, title: str) -> RenderableType:
-    return Panel.fit(content, title=f"[bold]{title}[/bold]", box=box.ROUNDED, padding=(1, 2))
+def _panel(content: RenderableType, title: str, above: int = 1) -> RenderableType:
+    return Panel.fit(content, title=f"[bold]{title}[/bold]", box=box.ROUNDED, padding=(above, 2))
 
 
 def _style(colour: Colour) -> str:

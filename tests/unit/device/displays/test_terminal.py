@@ -77,6 +77,7 @@ def test_signing_in_shows_code_address_and_qr() -> None:
     assert "https://scores.example.org/device" in said
     assert "The device was signed out." in said
     assert all(line.plain in said for line in qr_lines(framed(modules_of(LINK), 2)))
+    assert len(said.splitlines()) <= 24
 
 
 def test_half_letters_are_the_modules_of_the_code() -> None:
