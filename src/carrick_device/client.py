@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
@@ -91,7 +92,8 @@ class Server:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(force_close=True),  # minutes lie between two requests
                 cookie_jar=aiohttp.DummyCookieJar(),
-                headers={"User-Agent": AGENT, "Accept": "application/json"},
+                headers={"User-Agent": AGENT, "Accept": "application/json", "Accept-Encoding": "identity"},
+                auto_decompress=False,  # a few bytes must not become many
                 middlewares=[_once],
             )
         return self._session
@@ -115,7 +117,14 @@ def checked_url(url: str) -> str:
 def is_open_to_listeners(url: str) -> bool:
     """Whether others on the network could read the token on its way."""
     parts = urlsplit(url)
-    return parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1")
+    return parts.scheme == "http" and not _is_this_machine(parts.hostname or "")
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _bearer(token: str) -> dict[str, str]:

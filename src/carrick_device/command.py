@@ -24,7 +24,7 @@ from carrick_device.stage import Stage
 
 log = logging.getLogger("carrick.device")
 
-FAILED, BAD_USAGE = 1, 2
+FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
 CLIENT_ID = "carrick-device"
 MAX_CLIENT_ID = 255
 
@@ -53,6 +53,8 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(f"{error} Try: carrick-device --help", BAD_USAGE)
     except DeviceError as error:
         return _fail(str(error), FAILED)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED

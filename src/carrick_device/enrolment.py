@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from carrick_device.answers import Failed, TooMany
 from carrick_device.client import Server
 from carrick_device.clock import Clock
-from carrick_device.plan import backoff, jitter
+from carrick_device.plan import backoff, least_wait
 from carrick_device.screen import Notice, SignIn
 from carrick_device.showing import explained
 from carrick_device.signing_in import (
@@ -80,10 +82,12 @@ def pause_after(end: Denied | UnknownClient | TooMany | Failed, failures: int, c
     match end:
         case Denied():
             return REFUSED_PAUSE_SECONDS
-        case TooMany(seconds=int(seconds)) | Failed(seconds=int(seconds)):
-            return max(seconds + jitter(chance), backoff(failures, chance))
-        case _:
+        case TooMany() | Failed():
+            return least_wait(end.seconds, failures, chance)
+        case UnknownClient():
             return backoff(failures, chance)
+        case _:
+            assert_never(end)
 
 
 def reason(end: Denied | Expired | UnknownClient | TooMany | Failed) -> str:

@@ -75,7 +75,8 @@ class News:
             log.info("no connection for news: %s", type(error).__name__)
 
     def _hear(self, message: aiohttp.WSMessage) -> None:
-        heard = decoded(message.data, Message)
+        is_data = message.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY)
+        heard = decoded(message.data, Message) if is_data else None
         if heard is not None and heard.type == REFRESH:
             self._tell()
         else:

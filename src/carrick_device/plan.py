@@ -39,24 +39,28 @@ def wait_after(verdict: Verdict, failures: int, chance: float) -> Wait:
             return Wait(_fresh(fresh) + jitter(chance))
         case BetweenTerms():
             return Wait(BETWEEN_TERMS_SECONDS + jitter(chance))
-        case TooMany(seconds=None):
-            return Wait(backoff(failures, chance), hurried=False, failures=failures + 1)
-        case TooMany(seconds=int(seconds)):
-            return Wait(seconds + jitter(chance), hurried=False, failures=failures)
-        case Failed(seconds=int(seconds)):
-            return Wait(max(seconds + jitter(chance), backoff(failures, chance)), hurried=False, failures=failures + 1)
-        case NoSection() | Failed():
+        case TooMany():
+            return Wait(least_wait(verdict.seconds, failures, chance), hurried=False, failures=failures + 1)
+        case Failed():
+            hurried = verdict.seconds is None
+            return Wait(least_wait(verdict.seconds, failures, chance), hurried=hurried, failures=failures + 1)
+        case NoSection():
             return Wait(backoff(failures, chance), failures=failures + 1)
         case SignInAgain():
             return Wait(0.0)
         case _:
-            assert_never(verdict)  # type: ignore[arg-type]
+            assert_never(verdict)
 
 
 def backoff(failures: int, chance: float) -> float:
     """Seconds to wait after one more failure: doubled each time, at most a quarter of an hour, spread over its half."""
     longest = min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(failures, 20))
     return longest * (0.5 + 0.5 * chance)
+
+
+def least_wait(stated: int | None, failures: int, chance: float) -> float:
+    """Seconds to wait after a failure: those the server stated, where it did, and no less than backing off."""
+    return max(backoff(failures, chance), 0.0 if stated is None else stated + jitter(chance))
 
 
 def jitter(chance: float) -> float:

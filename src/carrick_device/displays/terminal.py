@@ -108,7 +108,10 @@ def _below(board: Board) -> list[Text]:
 
 def _moment(as_of: str) -> str:
     """The time in the zone of this device, as short as it can be told."""
-    return f"{datetime.fromisoformat(as_of).astimezone():%d %B, %H:%M}" if as_of else "an unknown time"
+    try:
+        return f"{datetime.fromisoformat(as_of).astimezone():%d %B, %H:%M}"
+    except (ValueError, OverflowError):
+        return "an unknown time"
 
 
 def _sign_in(screen: SignIn) -> RenderableType:

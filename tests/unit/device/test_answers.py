@@ -92,6 +92,12 @@ def test_a_server_that_wants_to_be_left_alone_says_how_long(given: Response, sec
     assert read_scores(given) == answers.TooMany(seconds)
 
 
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_times_at_the_ends_of_the_calendar_are_times(time: str) -> None:
+    verdict = read_scores(response(200, scores(1, cached_at=time, cache_expires_at=time)))
+    assert isinstance(verdict, answers.Got)
+
+
 def test_a_503_may_say_how_long_too() -> None:
     verdict = read_scores(refusal(503, "service_blocked", retry_after="600"))
     assert isinstance(verdict, answers.Failed)

@@ -70,6 +70,13 @@ def test_an_answer_that_is_too_long_is_not_read() -> None:
     assert isinstance(asked(Script(patrols=[Answer("x" * MAX_ANSWER_BYTES)]), "patrols", "token"), Response)
 
 
+def test_an_answer_that_is_packed_is_not_unpacked() -> None:
+    script = Script(patrols=[Answer("packed", headers={"Content-Encoding": "gzip"})])
+    reply = asked(script, "patrols", "token")
+    assert isinstance(reply, Response)
+    assert (reply.body, script.asked[0][3]["Accept-Encoding"]) == (b"packed", "identity")
+
+
 def test_a_server_that_hangs_up_is_out_of_reach_and_asked_once() -> None:
     script = Script(patrols=[Answer("", 0)])
     reply = asked(script, "patrols", "token")
@@ -141,7 +148,13 @@ def test_an_address_may_have_a_path_and_loses_its_last_slash() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "is_open"), [("http://x.example", True), ("https://x.example", False), ("http://localhost:8080", False)]
+    ("url", "is_open"),
+    [
+        ("http://x.example", True),
+        ("https://x.example", False),
+        ("http://localhost:8080", False),
+        ("http://[::1]:8080", False),
+    ],
 )
 def test_only_what_leaves_this_machine_unencrypted_can_be_listened_to(url: str, is_open: bool) -> None:
     assert is_open_to_listeners(url) == is_open

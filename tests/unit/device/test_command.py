@@ -120,11 +120,10 @@ def test_what_is_wrong_is_one_line(
 def test_an_address_that_others_can_listen_to_is_warned_about(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["--server", "http://scores.invalid", "--token-file", str(tmp_path / "token.json"), "--once"]
+    arguments = ["--server", "http://x.example", "--token-file", str(tmp_path / "token.json"), "--display", "matrix"]
     assert command.run(arguments) == 1
-    warning, failure = capsys.readouterr().err.splitlines()
-    assert "http://scores.invalid is not encrypted" in warning
-    assert failure == "carrick-device: Cannot reach scores.invalid."
+    warning, _ = capsys.readouterr().err.splitlines()
+    assert warning.startswith("carrick-device: http://x.example is not encrypted")
 
 
 def test_help_is_for_newcomers(capsys: pytest.CaptureFixture[str]) -> None:

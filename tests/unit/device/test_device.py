@@ -110,10 +110,10 @@ def test_an_outage_keeps_the_scores_marks_them_and_backs_off_until_it_is_over(an
     play(tmp_path, lambda: Script(patrols=[scores(3), *[answer] * 12, scores(8)]), story)
 
 
-def test_a_week_without_network_and_without_scores_ends_by_itself(tmp_path: Path) -> None:
+def test_days_without_network_and_without_scores_ends_by_itself(tmp_path: Path) -> None:
     async def story(at: Bench) -> None:
         passed = 0.0
-        while passed < 7 * 86_400:
+        while passed < 2 * 86_400:
             passed += await at.clock.wake()
         assert at.screen == Notice("No connection", f"Cannot reach {at.server.host}.")
         at.script.now_scores(scores(3))
@@ -288,6 +288,20 @@ def test_a_lost_connection_comes_back_with_growing_waits(tmp_path: Path) -> None
         assert (await at.clock.waits(2))[0] == 2.5
 
     play(tmp_path, lambda: Script(patrols=[listening(3)]), story)
+
+
+def test_a_message_that_is_too_long_ends_the_connection_and_not_the_listener(tmp_path: Path) -> None:
+    async def story(at: Bench) -> None:
+        socket = await at.script.sockets.get()
+        await at.clock.wait()
+        await socket.send_str("x" * 20_000)
+        assert (await at.clock.waits(2))[0] == 2.5
+        at.clock.go(2.5)
+        socket = await at.script.sockets.get()
+        await socket.send_str(NEWS)
+        await at.shown.until(2)
+
+    play(tmp_path, lambda: Script(patrols=[listening(3), listening(4)]), story)
 
 
 def test_a_token_refused_there_is_found_out_at_once(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_server_whose_times_make_no_sense_is_asked_neither_always_nor_never(
         "failed": (Failed("502"), Wait(10.0, failures=3)),
         "failed and says when": (Failed("503", 600), Wait(601.0, hurried=False, failures=3)),
         "failed and says sooner": (Failed("503", 1), Wait(10.0, hurried=False, failures=3)),
-        "too many": (TooMany(120), Wait(121.0, hurried=False, failures=2)),
+        "too many": (TooMany(120), Wait(121.0, hurried=False, failures=3)),
         "too many, no time": (TooMany(None), Wait(10.0, hurried=False, failures=3)),
         "signed out": (SignInAgain("gone"), Wait(0.0)),
     }.values(),

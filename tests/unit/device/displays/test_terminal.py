@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 
 import pytest
 from rich.console import Console
@@ -56,6 +57,17 @@ def test_scores_and_dots_stay_however_narrow_the_terminal_is(width: int) -> None
     (line,) = (line for line in said.splitlines() if "Woodp" in line)
     assert "999999 ●" in line
     assert len(line) <= width
+
+
+@pytest.mark.parametrize("as_of", ["0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59-14:00", ""])
+def test_a_time_beyond_the_calendar_is_unknown(as_of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        assert "as of " in printed(Board((Line("Eagles", 5),), True, "", as_of))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_a_bar_is_its_share_of_the_highest_score() -> None:
