@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from PIL import Image
 
 from carrick_device.displays import font
-from carrick_device.displays.qr import framed, modules_of
+from carrick_device.displays.qr import Modules, modules_of
 from carrick_device.screen import WHITE, Board, Colour, Line, Notice, Screen, SignIn
 
 WIDTH, HEIGHT = 64, 32
@@ -112,14 +112,15 @@ def _sign_in(screen: SignIn) -> list[Draw]:
     return pages
 
 
-def _scanned(image: Image.Image, modules: tuple[tuple[bool, ...], ...], code: str) -> None:
+def _scanned(image: Image.Image, modules: Modules, code: str) -> None:
     """The QR code on lit ground at the left, the code to compare at the right."""
-    rows = framed(modules, (HEIGHT - len(modules)) // 2)
-    ground = len(rows) + (HEIGHT - len(rows))
-    for y in range(HEIGHT):
-        for x in range(ground):
-            dark = y < len(rows) and x < len(rows) and rows[y][x]
-            image.putpixel((x, y), BLACK if dark else WHITE)
+    ground = HEIGHT
+    zone = (HEIGHT - len(modules)) // 2
+    image.paste(WHITE, (0, 0, ground, HEIGHT))
+    for y, row in enumerate(modules, start=zone):
+        for x, dark in enumerate(row, start=zone):
+            if dark:
+                image.putpixel((x, y), BLACK)
     parts = font.spelled(code).split("-") if code.count("-") == 1 else [font.spelled(code)]
     top = (HEIGHT - len(parts) * (LINE_HEIGHT + 1)) // 2
     for number, part in enumerate(parts):
