@@ -20,6 +20,8 @@ from carrick_scoreboard.osm.client import OsmClient
 from carrick_scoreboard.patrols.decision import LONDON
 from carrick_scoreboard.patrols.patrols import Patrols
 from carrick_scoreboard.patrols.shelf import Shelf
+from carrick_scoreboard.refreshes import Refreshes
+from carrick_scoreboard.routes.boards import BoardPages
 from carrick_scoreboard.routes.device_socket import Sockets
 from carrick_scoreboard.sealing import KeyRing
 from carrick_scoreboard.settings import ScoreboardSettings
@@ -65,6 +67,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     sessions: Sessions
     leaders: Leaders
     boards: Boards
+    board_pages: BoardPages
     scores: Scores
     holding: Holding
     desk: Desk
@@ -119,7 +122,7 @@ def put_together(
         thresholds=settings.thresholds,
     )
     admission = Admission(devices, threads)
-    sessions, cookies = Sessions(tables), Cookies(is_https=settings.is_https)
+    sessions, cookies, boards = Sessions(tables), Cookies(is_https=settings.is_https), Boards(tables)
     return Parts(
         settings=settings,
         threads=threads,
@@ -142,7 +145,8 @@ def put_together(
         stored=stored,
         sessions=sessions,
         leaders=Leaders(sessions, stored, threads, keys, cookies, settings.exposed_domain),
-        boards=Boards(tables),
+        boards=boards,
+        board_pages=BoardPages(boards, patrols, stored, Refreshes(state), threads, origin=settings.exposed_domain),
         scores=scores,
         holding=holding,
         desk=Desk(scores, outbox, threads, wall, debounce_seconds=settings.debounce_seconds),

@@ -22,7 +22,7 @@ from carrick.web.server import metrics_app, serving
 from carrick_scoreboard import upkeep
 from carrick_scoreboard.delivery import SCORES
 from carrick_scoreboard.parts import Parts, put_together
-from carrick_scoreboard.routes import admin_login, device_flow, device_socket, front, pages, patrols
+from carrick_scoreboard.routes import admin_login, apps, device_flow, device_socket, front, pages, patrols
 from carrick_scoreboard.routes.admin_scores import ScoreApi
 from carrick_scoreboard.routes.admin_sections import SectionApi
 from carrick_scoreboard.sealing import KeyRing
@@ -67,6 +67,8 @@ def routes(parts: Parts) -> list[Route]:
             threads,
             settings.exposed_domain,
         ).routes(),
+        *parts.board_pages.routes(),
+        *apps.routes(),
     ]
 
 
@@ -142,6 +144,7 @@ class Scoreboard:
 
         async def hang_up(_: web.Application) -> None:
             await parts.sockets.close()
+            await parts.board_pages.close()
 
         app.on_shutdown.append(hang_up)
         return app

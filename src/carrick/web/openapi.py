@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
@@ -11,6 +12,9 @@ import msgspec
 from carrick import __version__
 from carrick.web.problems import ProblemBody
 from carrick.web.routes import Route
+
+NARROWED = re.compile(r":[^}]+}")
+"""What a part of a path may be, which OpenAPI does not know."""
 
 
 def document(title: str, description: str, routes: Sequence[Route]) -> dict[str, Any]:
@@ -22,7 +26,7 @@ def document(title: str, description: str, routes: Sequence[Route]) -> dict[str,
     by_type = dict(zip(map(repr, types), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_type)
+        paths.setdefault(NARROWED.sub("}", route.path), {})[route.method.lower()] = _operation(route, by_type)
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "description": description, "version": __version__},
@@ -50,9 +54,15 @@ def _operation(route: Route, by_type: dict[str, Any]) -> dict[str, Any]:
         schema = by_type[repr(route.takes)]
         content = {"application/json": {"schema": schema}}
         operation["requestBody"] = {"required": not route.body_optional, "content": content}
-    if route.query is not None:
-        operation["parameters"] = _parameters(route.query)
+    parameters = [*_in_path(route.path), *([] if route.query is None else _parameters(route.query))]
+    if parameters:
+        operation["parameters"] = parameters
     return operation
+
+
+def _in_path(path: str) -> list[dict[str, Any]]:
+    names = re.findall(r"{(\w+)", path)
+    return [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
 
 
 def _response(status: int, schema: Any) -> dict[str, Any]:
