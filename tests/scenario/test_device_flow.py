@@ -108,7 +108,7 @@ WRONG: list[tuple[str, str | bytes, dict[str, str], str]] = [
     ("authorize", "[" * 10_000, JSON, "invalid_request"),
     ("authorize", '{"client_id":' + "9" * 9_000 + "}", JSON, "invalid_request"),
     ("authorize", b"client_id=\xff", FORM, "invalid_request"),
-    ("authorize", "&".join(f"a{n}=1" for n in range(100)), FORM, "invalid_request"),
+    ("authorize", f"client_id={CLIENT}&" + "&".join(f"a{n}=1" for n in range(100)), FORM, "invalid_request"),
     ("authorize", "client_id=a", {"Content-Type": "text/plain"}, "invalid_request"),
     ("authorize", "client_id=a", {"Content-Type": "multipart/form-data; boundary=x"}, "invalid_request"),
     ("authorize", "client_id=a", {**FORM, "Content-Encoding": "gzip"}, "invalid_request"),
@@ -120,6 +120,7 @@ WRONG: list[tuple[str, str | bytes, dict[str, str], str]] = [
     ("token", f"grant_type={GRANT}&device_code=a&client_id=a", FORM, "invalid_grant"),
     ("token", f"grant_type={GRANT}&device_code={'a' * 43}&client_id=a", FORM, "invalid_grant"),
     ("token", f"grant_type={GRANT}&device_code=%00&client_id=a", FORM, "invalid_grant"),
+    ("token", f'{{"grant_type":"{GRANT}","device_code":"\\ud800","client_id":"a"}}', JSON, "invalid_grant"),
 ]  # fmt: skip
 
 

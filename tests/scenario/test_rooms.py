@@ -148,6 +148,21 @@ FORBIDDEN = {
         "import time",
         "What a device does after which answer is decided without I/O",
     ),
+    "a sign-in knows the pages": (
+        "../carrick_scoreboard/sign_in.py",
+        "import carrick_scoreboard.pages.device",
+        "The sign-in of devices imports downward only",
+    ),
+    "a page looks at the clock": (
+        "../carrick_scoreboard/pages/render.py",
+        "import time",
+        "What people see is made without I/O",
+    ),
+    "a route speaks SQL": (
+        "../carrick_scoreboard/routes/pages.py",
+        "import sqlite3",
+        "The scoreboard's routes parse, call and answer",
+    ),
     "the engine speaks HTTP": ("outbox/store.py", "import http", "The engine does not touch the network by itself"),
 }
 

@@ -208,7 +208,7 @@ def routes(
             takes=AuthorizeRequest,
             reads_itself=True,
             gives=Authorization,
-            problems=[400, 408, 413, 429, 503],
+            problems=[400, 408, 413, 415, 429, 503],
         ),
         Route(
             method="POST",
@@ -218,6 +218,6 @@ def routes(
             takes=TokenRequest,
             reads_itself=True,
             gives=Token,
-            problems=[400, 408, 413, 503],
+            problems=[400, 408, 413, 415, 503],
         ),
     ]

@@ -144,15 +144,30 @@ async def state(path: Path) -> AsyncIterator[SharedState]:
 def test_so_many_are_welcome_in_a_window_and_refusals_do_not_make_it_longer(sqlite_path: Path) -> None:
     async def main() -> None:
         async with state(sqlite_path) as kv:
-            limits, clock, rate = Limits(kv), SqliteClock(sqlite_path), Rate(2, 60)
+            now = 1_000.5
+            limits, clock, rate = Limits(kv, lambda: now), SqliteClock(sqlite_path), Rate(2, 60)
             assert [await limits.wait("x", Visitor("1.1.1.1"), rate) for _ in range(2)] == [0, 0]
-            assert 1 <= await limits.wait("x", Visitor("1.1.1.1"), rate) <= 60
+            assert await limits.wait("x", Visitor("1.1.1.1"), rate) == 60
             assert await limits.wait("x", Visitor("1.1.1.10"), rate) == 0
             assert await limits.wait("y", Visitor("1.1.1.1"), rate) == 0
+            now += 40
             clock.shift(40)
-            assert 1 <= await limits.wait("x", Visitor("1.1.1.1"), rate) <= 20
+            assert await limits.wait("x", Visitor("1.1.1.1"), rate) == 20
+            now += 20
             clock.shift(20)
             assert await limits.wait("x", Visitor("1.1.1.1"), rate) == 0
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("wrong_by", "wait"), [(-3_600.0, 60), (3_600.0, 1)])
+def test_a_replica_with_a_wrong_clock_still_names_a_time_within_the_window(
+    sqlite_path: Path, wrong_by: float, wait: int
+) -> None:
+    async def main() -> None:
+        async with state(sqlite_path) as kv:
+            await Limits(kv, lambda: 5_000.0).wait("x", Visitor("1.1.1.1"), Rate(1, 60))
+            assert await Limits(kv, lambda: 5_000.0 + wrong_by).wait("x", Visitor("1.1.1.1"), Rate(1, 60)) == wait
 
     asyncio.run(main())
 
