@@ -135,11 +135,11 @@ class SignIn:
     async def finish(self, purpose: Purpose, holder: str | None, query: MultiMapping[str]) -> SignedIn:
         """The person is back from OSM with this query. Raises NotSignedIn."""
         begun = await self._own(purpose, holder, _once(query, "state"))
-        if _once(query, "error") is not None:
-            denied = _once(query, "error") == "access_denied"
-            raise NotSignedIn("denied" if denied else "failed", begun.matter)
-        code = _once(query, "code")
-        if code is None:
+        error, code = _once(query, "error"), _once(query, "code")
+        if error == "access_denied":
+            raise NotSignedIn("denied", begun.matter)
+        if error is not None or code is None:
+            log.warning("sign_in.failed", extra={"purpose": purpose.name, "said": repr(error)[:100]})
             raise NotSignedIn("failed", begun.matter)
         profile = await self._exchanged(purpose, begun, code)
         log.info("sign_in.finish", extra={"purpose": purpose.name, "user_id": profile.user_id})
