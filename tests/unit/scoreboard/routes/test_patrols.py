@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from carrick_scoreboard.sealing import digest
 from tests.hall import Hall, in_hall
-from tests.osm import ROBIN, SCOUTS
+from tests.osm import ASH, EVENING, HAZEL, PERRY, ROBIN, SCOUTS
 
 SCORES = {"Eagles": 32, "Lions": 30, "Wolves": 47}
 LANTERNS = 40301
@@ -46,3 +53,294 @@ async def test_fresh_scores_are_served_without_asking_osm_until_they_expire(hall
     assert (again.headers["X-Cache"], again.json["from_cache"], again.json["stale"]) == ("HIT", True, False)
     assert again.json["cached_at"] == "2026-03-02T18:30:00Z"
     assert (later.headers["X-Cache"], later.json["cached_at"]) == ("MISS", "2026-03-02T18:35:00Z")
+
+
+@in_hall
+async def test_many_devices_of_a_section_cost_as_much_as_one(hall: Hall) -> None:
+    async with hall.replica() as one:
+        tokens = [await hall.device(one) for _ in range(20)] + [await hall.device(one, HAZEL)]
+        answers = await asyncio.gather(*map(one.get, tokens))
+        assert {answer.status for answer in answers} == {200}
+        assert all(answer.points == SCORES for answer in answers)
+        assert len(await hall.calls("patrols")) == 1
+        assert len(await hall.calls("resource")) == 2  # one for each user
+
+
+@in_hall
+async def test_the_term_is_kept_with_the_device_and_looked_up_again_after_a_day(hall: Hall) -> None:
+    async with hall.replica() as one:
+        token = await hall.device(one)
+        await one.get(token)
+        device = one.devices.of_token(digest(token))
+        assert device is not None
+        assert (device.term_id, device.term_end_date) == (50402, (EVENING + timedelta(days=50)).date())
+        await hall.advance(3600)
+        await one.get(token)
+        assert len(await hall.calls("resource")) == 1
+        await hall.advance(24 * 3600)
+        await hall.sign_in(one)
+        await one.get(token)
+        assert len(await hall.calls("resource")) == 2
+
+
+@pytest.mark.parametrize("header", [None, "Bearer nobody", "Bearer ", "Basic eA==", "Bearer " + "x" * 600])
+@in_hall
+async def test_who_is_no_device_is_sent_away(hall: Hall, header: str | None) -> None:
+    async with hall.replica() as one:
+        headers = {} if header is None else {"Authorization": header}
+        async with one.session.get(f"http://127.0.0.1:{one.port}/api/v1/patrols", headers=headers) as response:
+            assert response.status == 401
+            assert response.headers["WWW-Authenticate"] == 'Bearer realm="API"'
+            assert (await response.json())["error"] == "invalid_token"
+        assert await hall.calls() == []
+
+
+@in_hall
+async def test_a_revoked_device_is_sent_away_within_the_time_that_is_promised(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("carrick_scoreboard.admission.DEVICE_SECONDS", 0.0)
+    async with hall.replica() as one:
+        token = await hall.device(one)
+        assert (await one.get(token)).status == 200
+        device = one.devices.of_token(digest(token))
+        assert device is not None
+        assert device.last_used_at is not None
+        one.devices.revoke(device.id, None, actor="test")
+        assert (await one.get(token)).status == 401
+
+
+@in_hall
+async def test_a_section_that_the_owner_does_not_see_is_refused_before_its_patrols_are_read(hall: Hall) -> None:
+    async with hall.replica() as one:
+        await one.get(await hall.device(one, ROBIN, SCOUTS))  # its scores are in the cache now
+        token = await hall.device(one, PERRY, SCOUTS)
+        answer = await one.get(token)
+        again = await one.get(token)
+        assert len(await hall.calls("patrols")) == 1
+        assert len(await hall.calls("resource")) == 2
+    assert (answer.status, answer.json["error"]) == (400, "section_not_found")
+    assert (again.status, again.headers["Retry-After"]) == (400, "900")
+
+
+@in_hall
+async def test_a_section_between_terms_is_told_so_and_found_when_its_term_begins(hall: Hall) -> None:
+    async with hall.replica() as one:
+        token = await hall.device(one, ASH, LANTERNS)
+        answer = await one.get(token)
+        await hall.osm.control("start-term", section_id=LANTERNS)
+        await hall.advance(899)
+        still = await one.get(token)
+        await hall.advance(1)
+        found = await one.get(token)
+    assert answer.json == {"error": "not_in_term", "message": "Section is not currently in an active term"}
+    assert (answer.status, still.status, found.status) == (409, 409, 200)
+
+
+@in_hall
+async def test_a_user_that_osm_limits_sees_old_scores_until_the_limit_ends(hall: Hall) -> None:
+    async with hall.replica() as one:
+        token = await hall.device(one)
+        await one.get(token)
+        await hall.advance(300)
+        await hall.osm.control("fault", kind="rate_limited", endpoint="patrols", retry_after=120)
+        limited = await one.get(token)
+        calls = len(await hall.calls())
+        await hall.advance(119)
+        again = await one.get(token)
+        assert len(await hall.calls()) == calls
+        await hall.advance(1)
+        over = await one.get(token)
+    assert (limited.status, limited.headers["X-Cache"]) == (200, "MISS")
+    assert (limited.points, limited.json["stale"], limited.json["from_cache"]) == (SCORES, True, True)
+    assert (limited.json["rate_limit_state"], limited.json["cached_at"]) == ("BLOCKED", "2026-03-02T18:30:00Z")
+    assert limited.json["cache_expires_at"] == "2026-03-02T18:37:00Z"
+    assert (again.headers["X-Cache"], again.json["rate_limit_state"]) == ("HIT", "BLOCKED")
+    assert (over.json["stale"], over.json["rate_limit_state"]) == (False, "NONE")
+
+
+@in_hall
+async def test_without_scores_a_limited_user_is_told_until_when(hall: Hall) -> None:
+    async with hall.replica() as one:
+        token = await hall.device(one)
+        await hall.osm.control("fault", kind="rate_limited", endpoint="patrols", retry_after=120)
+        answer = await one.get(token)
+    assert (answer.status, answer.headers["Retry-After"]) == (429, "120")
+    assert answer.json == {
+        "error": "rate_limited",
+        "message": "Too many requests, retry after 120 seconds",
+        "retry_after": 120,
+        "blocked_until": "2026-03-02T18:32:00Z",
+    }
+
+
+@pytest.mark.parametrize(
+    ("remaining", "minutes", "state"),
+    [(201, 5, "NONE"), (200, 10, "DEGRADED"), (100, 15, "DEGRADED"), (20, 30, "DEGRADED")],
+)
+@in_hall
+async def test_the_less_is_left_of_the_budget_the_longer_scores_are_fresh(
+    hall: Hall, remaining: int, minutes: int, state: str
+) -> None:
+    async with hall.replica() as one:
+        token = await hall.device(one)
+        await one.get(token)  # the term is known now
+        await one.kv.delete(f"osm_ratelimit:{ROBIN}")
+        await hall.advance(300)
+        await hall.osm.control("budget", user_id=ROBIN, remaining=remaining)
+        answer = await one.get(token)
+    assert (answer.expires_at - hall.now(), answer.json["rate_limit_state"]) == (timedelta(minutes=minutes), state)
+
+
+@in_hall
+async def test_a_service_block_stops_every_call_and_shows_old_scores(hall: Hall) -> None:
+    async with hall.replica() as one, hall.replica("two") as two:
+        token, other = await hall.device(one), await hall.device(one, ROBIN, 40103)
+        await one.get(token)
+        await hall.advance(300)
+        await hall.osm.control("block", style="page")
+        blocked = await one.get(token)
+        calls = len(await hall.calls())
+        for _ in range(3):
+            await hall.advance(600)
+            assert (await two.get(token)).json["service_blocked"]
+            without = await two.get(other)
+        assert len(await hall.calls()) == calls
+        assert one.value("osm_service_blocked") == two.value("osm_service_blocked") == 1
+        assert (one.value("osm_block_events_total"), two.value("osm_block_events_total")) == (1, 0)
+    assert (blocked.status, blocked.points, blocked.json["stale"]) == (200, SCORES, True)
+    assert (blocked.json["service_blocked"], blocked.json["rate_limit_state"]) == (True, "BLOCKED")
+    assert blocked.expires_at > EVENING + timedelta(seconds=300)
+    assert (without.status, without.json["error"], without.headers["Retry-After"]) == (503, "service_blocked", "300")
+
+
+@in_hall
+async def test_a_revoked_sign_in_is_refused_at_once_and_on_every_device(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("carrick_scoreboard.patrols.patrols.REVOKED_SECONDS", 0.0)
+    async with hall.replica() as one, hall.replica("two") as two:
+        token, other = await hall.device(one), await hall.device(one, ROBIN, 40103)
+        assert [(await one.get(each)).status for each in (token, other)] == [200, 200]
+        await hall.osm.control("revoke", user_id=ROBIN)
+        await hall.advance(300)
+        answer = await one.get(token)
+        calls = len(await hall.calls())
+        elsewhere = await two.get(other)
+        assert len(await hall.calls()) == calls
+        await hall.sign_in(one)
+        assert (await two.get(other)).status == 200
+    assert (answer.status, answer.json["error"]) == (403, "blocked")
+    assert (elsewhere.status, elsewhere.json["error"]) == (403, "blocked")
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "error"),
+    [
+        ({"kind": "server_error"}, 502, "upstream_error"),
+        ({"kind": "drop_before_apply"}, 502, "upstream_error"),
+        ({"kind": "error_200"}, 502, "upstream_error"),
+        ({"kind": "empty_body"}, 502, "upstream_error"),
+        ({"kind": "wrong_structure"}, 500, "internal_error"),
+        ({"kind": "invalid_json"}, 500, "internal_error"),
+    ],
+)
+@in_hall
+async def test_failures_of_osm_are_told_and_remembered_and_old_scores_are_shown(
+    hall: Hall, fault: dict[str, Any], status: int, error: str
+) -> None:
+    async with hall.replica() as one:
+        token = await hall.device(one)
+        await hall.osm.control("fault", endpoint="patrols", times=None, **fault)
+        answer = await one.get(token)
+        calls = len(await hall.calls())
+        again = await one.get(token)
+        assert len(await hall.calls()) == calls
+        await hall.osm.control("clear-faults")
+        await hall.advance(60)
+        assert (await one.get(token)).points == SCORES
+        await hall.osm.control("fault", endpoint="patrols", times=None, **fault)
+        await hall.advance(300)
+        stale = await one.get(token)
+    assert (answer.status, answer.json["error"], answer.headers["Retry-After"]) == (status, error, "60")
+    assert (again.status, again.json["error"]) == (status, error)
+    assert (stale.status, stale.points, stale.json["stale"]) == (200, SCORES, True)
+    assert stale.expires_at - hall.now() == timedelta(seconds=60)
+
+
+@in_hall
+async def test_a_refusal_for_one_user_does_not_keep_others_from_the_section(hall: Hall) -> None:
+    async with hall.replica() as one:
+        token, hazels = await hall.device(one), await hall.device(one, HAZEL)
+        await hall.osm.control("fault", kind="custom", status=403, text="{}", endpoint="patrols", user_id=ROBIN)
+        refused = await one.get(token)
+        answer = await one.get(hazels)
+        shared = await one.get(token)
+    assert (refused.status, answer.status) == (502, 200)
+    assert (shared.points, shared.json["stale"]) == (SCORES, False)
+
+
+@in_hall
+async def test_scores_and_colours_changed_on_one_replica_show_on_the_other(hall: Hall) -> None:
+    async with hall.replica() as one, hall.replica("two") as two:
+        token = await hall.device(one)
+        assert [(await each.get(token)).points for each in (one, two)] == [SCORES, SCORES]
+        await hall.osm.control("points", section_id=SCOUTS, patrol_id=72699, points=99)
+        await hall.advance(300)
+        await one.get(token)
+        two.sections.set_colors(SCOUTS, {"72700": "blue"}, osm_user_id=ROBIN)
+        await two.shelf.put_colors(SCOUTS, {"72700": "blue"})
+        answer = await two.get(token)
+        assert (answer.headers["X-Cache"], answer.points["Eagles"]) == ("HIT", 99)
+        assert (await one.get(token)).json["settings"] == {"patrolColors": {"72700": "blue"}}
+        assert len(await hall.calls("patrols")) == 2
+
+
+@in_hall
+async def test_scores_that_shared_state_has_lost_are_still_shown_when_osm_is_away(hall: Hall) -> None:
+    async with hall.replica() as one:
+        token = await hall.device(one)
+        await one.get(token)
+        await one.kv.delete(f"patrol_scores:{SCOUTS}")
+        await hall.osm.control("fault", kind="server_error", times=None)
+        answer = await one.get(token)
+    assert (answer.status, answer.points, answer.json["stale"]) == (200, SCORES, True)
+
+
+@in_hall
+async def test_values_that_another_release_wrote_are_read_anew(hall: Hall) -> None:
+    async with hall.replica() as one:
+        token = await hall.device(one)
+        for key in (f"patrol_scores:{SCOUTS}", f"osm_term:{SCOUTS}:{ROBIN}", f"osm_ratelimit:{ROBIN}"):
+            await one.kv.set(key, b'{"v": 2}', ttl=3600)
+        assert (await one.get(token)).points == SCORES
+
+
+@in_hall
+async def test_a_device_that_goes_away_leaves_the_answer_to_the_others(hall: Hall) -> None:
+    async with hall.replica() as one:
+        tokens = [await hall.device(one) for _ in range(2)]
+        await hall.osm.control("hold", name="read", endpoint="patrols")
+        gone = asyncio.create_task(one.get(tokens[0]))
+        await hall.osm.reached("read")
+        gone.cancel()
+        waiting = asyncio.create_task(one.get(tokens[1]))
+        await hall.osm.control("release", name="read")
+        assert (await waiting).points == SCORES
+        assert len(await hall.calls("patrols")) == 1
+
+
+@in_hall
+async def test_of_two_replicas_one_asks_osm_and_the_other_waits_for_its_answer(hall: Hall) -> None:
+    async with hall.replica() as one, hall.replica("two") as two:
+        token = await hall.device(one)
+        await hall.osm.control("hold", name="read", endpoint="patrols")
+        first = asyncio.create_task(one.get(token))
+        await hall.osm.reached("read")
+        second = asyncio.create_task(two.get(token))
+        while not await two.shelf.is_locked(SCOUTS) or not two.patrols._fetching._under_way:
+            await asyncio.sleep(0.01)
+        await hall.osm.control("release", name="read")
+        answers = await asyncio.gather(first, second)
+        assert len(await hall.calls("patrols")) == 1
+    assert [(answer.points, answer.headers["X-Cache"]) for answer in answers] == [(SCORES, "MISS")] * 2
