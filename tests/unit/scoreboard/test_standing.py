@@ -1,0 +1,134 @@
+"""How the application stands with OSM: what one replica was told, all know; a block ends when a person says so."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from carrick.state.kv import MAX_TTL_SECONDS
+from carrick_scoreboard.osm import errors
+from carrick_scoreboard.osm.classify import Budget
+from tests.hall import Hall, in_hall
+from tests.osm import HAZEL, ROBIN
+
+
+@in_hall
+async def test_a_block_is_seen_by_every_replica_at_its_next_call_and_by_one_that_starts_later(hall: Hall) -> None:
+    async with hall.replica() as one, hall.replica("two") as two:
+        assert await two.standing.service_block() is None
+        await one.standing.note_service_block("Your application has been blocked.")
+        block = await two.standing.service_block()
+        assert block is not None
+        assert block.blocked_header_value == "Your application has been blocked."
+        with pytest.raises(errors.ServiceBlocked):
+            await two.client.profile("token")
+    async with hall.replica("three") as three:
+        with pytest.raises(errors.ServiceBlocked):
+            await three.client.refresh("token")
+    assert await hall.calls() == []
+
+
+@in_hall
+async def test_the_key_mirrors_the_block_and_losing_it_changes_nothing(hall: Hall) -> None:
+    async with hall.replica() as one:
+        await one.standing.note_service_block("said")
+        [item] = await one.kv.scan("osm_service_blocked")
+        shown = json.loads(item.value)
+        assert shown.pop("blocked_at").endswith("Z")
+        assert shown == {
+            "blocked_header_value": "said",
+            "reason": "osm_blocked_header",
+            "impact": "all_users",
+            "requires_manual_resolution": True,
+        }
+        assert item.ends_in > MAX_TTL_SECONDS - 60
+        await one.kv.delete("osm_service_blocked")
+        assert await one.standing.service_block() is not None
+        await hall.advance(60)
+        await one.standing.service_block()
+        assert await one.kv.get("osm_service_blocked") is not None
+
+
+@in_hall
+async def test_clearing_the_block_is_seen_without_a_restart(hall: Hall) -> None:
+    async with hall.replica() as one:
+        await hall.sign_in(one)
+        await one.standing.note_service_block("said")
+        one.blocks.clear("operator", "settled with OSM")
+        assert await one.standing.service_block() is None
+        assert await one.standing.service_block_lately() is None
+        assert await one.kv.get("osm_service_blocked") is None
+        credential = await one.credentials.usable(ROBIN)
+        assert (await one.client.profile(credential.access_token)).user_id == ROBIN
+
+
+@in_hall
+async def test_a_block_in_any_bytes_is_written_down_once(hall: Hall, caplog: pytest.LogCaptureFixture) -> None:
+    async with hall.replica() as one:
+        for _ in range(2):
+            await one.standing.note_service_block("bl\udcffck\x00" + "!" * 9000)
+        [block] = one.blocks.latest()
+        assert block.header.startswith("bl\\udcffck")
+        assert len(block.header) == 500
+        assert one.value("osm_block_events_total") == 1
+    assert [record.levelname for record in caplog.records if record.message == "osm.block_stands"] == ["CRITICAL"]
+
+
+@in_hall
+async def test_a_limited_user_is_remembered_for_all_replicas_until_the_time_is_over(hall: Hall) -> None:
+    async with hall.replica() as one, hall.replica("two") as two:
+        await one.standing.note_user_block(ROBIN, 90)
+        block = await two.standing.user_block(ROBIN)
+        assert block is not None
+        assert await two.standing.user_block(HAZEL) is None
+        value = await one.kv.get(f"osm_blocked:{ROBIN}")
+        assert value is not None
+        assert json.loads(value) == {
+            "blocked_at": "2026-03-02T18:30:00Z",
+            "retry_after": 90,
+            "reason": "rate_limit_exceeded",
+        }
+        with pytest.raises(errors.RateLimited):
+            await two.client.profile("token", ROBIN)
+        await hall.advance(89)
+        assert await two.standing.user_block(ROBIN) is not None
+        await hall.advance(1)
+        assert await two.standing.user_block(ROBIN) is None
+
+
+@in_hall
+async def test_budgets_are_remembered_until_they_are_renewed_and_what_osm_does_not_say_is_unknown(hall: Hall) -> None:
+    async with hall.replica() as one, hall.replica("two") as two:
+        await one.standing.note_budget(ROBIN, Budget(1000, 950, 600))
+        await one.standing.note_budget(ROBIN, Budget(None, None, None))
+        value = await two.kv.get(f"osm_ratelimit:{ROBIN}")
+        assert value is not None
+        assert json.loads(value) == {
+            "limit": 1000,
+            "remaining": 950,
+            "reset_at": "2026-03-02T18:40:00Z",
+            "last_updated": "2026-03-02T18:30:00Z",
+        }
+        user = str(ROBIN)
+        assert one.value("osm_rate_limit_total", user_id=user) == 1000
+        assert one.value("osm_rate_limit_remaining", user_id=user) == 950
+        assert one.value("osm_rate_limit_reset_seconds", user_id=user) == 600
+        await hall.advance(599)
+        assert await two.standing.budget(ROBIN) is not None
+        await hall.advance(1)
+        assert await two.standing.budget(ROBIN) is None
+        assert one.value("osm_rate_limit_remaining", user_id=user) == 0
+
+
+@pytest.mark.parametrize(("remaining", "level"), [(100, None), (99, "WARNING"), (20, "WARNING"), (19, "ERROR")])
+@in_hall
+async def test_a_low_budget_is_told_in_the_log(
+    hall: Hall, remaining: int, level: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with hall.replica() as one:
+        await one.standing.note_budget(ROBIN, Budget(1000, remaining, 600))
+    told = [record.levelname for record in caplog.records if record.message == "osm.budget_low"]
+    assert told == ([level] if level else [])
