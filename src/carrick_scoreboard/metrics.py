@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -51,6 +51,12 @@ class ScoreboardMetrics:
             buckets=AGE_BUCKETS,
             registry=self.registry,
         )
+        self._term_ends = Gauge(
+            "osm_term_end_timestamp_seconds",
+            "When the section's term ends, since 1970; 0 without a term.",
+            ["section_id"],
+            registry=self.registry,
+        )
         self._connected = Gauge("devices_connected", "Devices that listen for changes.", registry=self.registry)
 
     def called(self, endpoint: str, status: str, seconds: float) -> None:
@@ -60,6 +66,15 @@ class ScoreboardMetrics:
     def budget(self, user_id: int, known: KnownBudget) -> None:
         """What OSM said about a user's budget."""
         self._budgets.known[user_id] = known
+
+    def user_block(self, user_id: int, until: datetime) -> None:
+        """OSM limits a user until then."""
+        self._budgets.limited[user_id] = until
+
+    def term(self, section_id: int, end_date: date | None) -> None:
+        """A section's term was looked up; None: it has none."""
+        ends = 0.0 if end_date is None else datetime.combine(end_date, time.max, UTC).timestamp()
+        self._term_ends.labels(str(section_id)).set(ends)
 
     def block_event(self) -> None:
         """OSM has blocked the application."""
@@ -99,12 +114,13 @@ class Budgets(Collector):
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self.known: dict[int, KnownBudget] = {}
+        self.limited: dict[int, datetime] = {}
 
     def describe(self) -> Iterator[Metric]:
         yield from _families()
 
     def collect(self) -> Iterator[Metric]:
-        total, remaining, reset = _families()
+        total, remaining, reset, limited = _families()
         now = self._now()
         self.known = {user: known for user, known in self.known.items() if known.reset_at and known.reset_at > now}
         for user_id, known in self.known.items():
@@ -115,15 +131,19 @@ class Budgets(Collector):
                 remaining.add_metric(labels, known.remaining)
             if known.reset_at is not None:
                 reset.add_metric(labels, (known.reset_at - now).total_seconds())
-        yield from (total, remaining, reset)
+        self.limited = {user: until for user, until in self.limited.items() if until > now}
+        for user_id in self.limited:
+            limited.add_metric([str(user_id)], 1)
+        yield from (total, remaining, reset, limited)
 
 
-def _families() -> tuple[GaugeMetricFamily, GaugeMetricFamily, GaugeMetricFamily]:
+def _families() -> tuple[GaugeMetricFamily, GaugeMetricFamily, GaugeMetricFamily, GaugeMetricFamily]:
     labels = ["user_id"]
     return (
         GaugeMetricFamily("osm_rate_limit_total", "Calls that OSM gives the user in an hour.", labels=labels),
         GaugeMetricFamily("osm_rate_limit_remaining", "Calls that are left of them.", labels=labels),
         GaugeMetricFamily("osm_rate_limit_reset_seconds", "Seconds until they are renewed.", labels=labels),
+        GaugeMetricFamily("osm_user_limited", "1 while OSM limits the user.", labels=labels),
     )
 
 

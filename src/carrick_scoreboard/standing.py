@@ -44,6 +44,10 @@ class Meter(Protocol):
         """What OSM said about a user's budget."""
         ...
 
+    def user_block(self, user_id: int, until: datetime) -> None:
+        """OSM limits a user until then."""
+        ...
+
     def block_event(self) -> None:
         """OSM has blocked the application."""
         ...
@@ -99,6 +103,7 @@ class SharedStanding:
 
     async def note_user_block(self, user_id: int, seconds: int) -> None:
         block = UserBlock(blocked_at=whole_second(self._now()), retry_after=seconds)
+        self._meter.user_block(user_id, ends_at(block))
         log.critical("osm.user_blocked", extra={"user_id": user_id, "seconds": seconds})
         await self._kv.set(block_key(user_id), msgspec.json.encode(block), ttl=seconds + 1)
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Protocol
 
 import msgspec
@@ -45,6 +45,10 @@ class Meter(Protocol):
 
     def fetched(self, result: str) -> None:
         """OSM was asked for a section; `ok`, or what went wrong."""
+        ...
+
+    def term(self, section_id: int, end_date: date | None) -> None:
+        """A section's term was looked up; None: it has none."""
         ...
 
 
@@ -164,6 +168,7 @@ class Fetching:
         """The section in the user's profile today; kept for all replicas, and with the user's devices."""
         profile = await self._client.profile(credential.access_token, credential.user_id)
         term = term_of(profile, device.section_id, self._now())
+        self._meter.term(device.section_id, term.end_date)
         await self._shelf.put_term(device.section_id, device.osm_user_id, term)
         await self._threads.call(
             self._devices.set_term, device.osm_user_id, device.section_id, term.term_id, term.end_date

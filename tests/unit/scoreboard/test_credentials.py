@@ -231,9 +231,7 @@ async def test_tokens_of_another_user_or_kind_or_key_cannot_be_opened_and_the_er
 
 
 @in_hall
-async def test_no_token_is_readable_in_the_database_or_in_a_log(
-    hall: Hall, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_no_token_is_readable_in_the_database_or_in_a_log(hall: Hall, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     async with hall.replica() as one:
         await hall.sign_in(one, seconds=60)

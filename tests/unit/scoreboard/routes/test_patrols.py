@@ -8,12 +8,27 @@ from typing import Any
 
 import pytest
 
+from carrick_scoreboard.patrols.shelf import Shelf
 from carrick_scoreboard.sealing import digest
+from carrick_scoreboard.store.credentials import SealedTokens
 from tests.hall import Hall, in_hall
 from tests.osm import ASH, EVENING, HAZEL, PERRY, ROBIN, SCOUTS
 
 SCORES = {"Eagles": 32, "Lions": 30, "Wolves": 47}
 LANTERNS = 40301
+
+
+def noticed(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Set when somebody waits for another replica's lock."""
+    waits, is_locked = asyncio.Event(), shelf.is_locked
+
+    async def seen(section_id: int) -> bool:
+        locked = await is_locked(section_id)
+        waits.set()
+        return locked
+
+    monkeypatch.setattr(shelf, "is_locked", seen)
+    return waits
 
 
 @in_hall
@@ -331,16 +346,57 @@ async def test_a_device_that_goes_away_leaves_the_answer_to_the_others(hall: Hal
 
 
 @in_hall
-async def test_of_two_replicas_one_asks_osm_and_the_other_waits_for_its_answer(hall: Hall) -> None:
+async def test_of_two_replicas_one_asks_osm_and_the_other_waits_for_its_answer(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with hall.replica() as one, hall.replica("two") as two:
         token = await hall.device(one)
         await hall.osm.control("hold", name="read", endpoint="patrols")
         first = asyncio.create_task(one.get(token))
         await hall.osm.reached("read")
+        waits = noticed(two.shelf, monkeypatch)
         second = asyncio.create_task(two.get(token))
-        while not await two.shelf.is_locked(SCOUTS) or not two.patrols._fetching._under_way:
-            await asyncio.sleep(0.01)
+        await waits.wait()  # it has seen the lock, and asked nobody
         await hall.osm.control("release", name="read")
         answers = await asyncio.gather(first, second)
         assert len(await hall.calls("patrols")) == 1
     assert [(answer.points, answer.headers["X-Cache"]) for answer in answers] == [(SCORES, "MISS")] * 2
+
+
+@in_hall
+async def test_a_replica_does_with_old_scores_when_the_one_that_asks_osm_has_died(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("carrick_scoreboard.patrols.fetching.WAIT_SECONDS", 0.1)
+    async with hall.replica() as one:
+        token, other = await hall.device(one), await hall.device(one, ROBIN, 40103)
+        await one.get(token)
+        await hall.advance(300)
+        for section_id in (SCOUTS, 40103):
+            assert await one.shelf.take_lock(section_id, b"dead", 60)
+        answer, without = await one.get(token), await one.get(other)
+        assert len(await hall.calls("patrols")) == 1
+        await hall.advance(60)  # the lock has ended
+        assert not (await one.get(token)).json["stale"]
+    assert (answer.points, answer.json["stale"], answer.headers["X-Cache"]) == (SCORES, True, "MISS")
+    assert (without.status, without.headers["Retry-After"]) == (502, "30")
+
+
+@in_hall
+async def test_a_limit_at_the_token_endpoint_is_the_users(hall: Hall) -> None:
+    async with hall.replica() as one:
+        await hall.sign_in(one, seconds=0)
+        token = await hall.device(one)
+        await hall.osm.control("fault", kind="rate_limited", endpoint="token", retry_after=90, times=None)
+        answers = [await one.get(token) for _ in range(3)]
+        assert len(await hall.calls()) == 1
+    assert [(answer.status, answer.json["retry_after"]) for answer in answers] == [(429, 90)] * 3
+
+
+@in_hall
+async def test_a_credential_that_cannot_be_opened_is_an_internal_error_for_its_user_alone(hall: Hall) -> None:
+    async with hall.replica() as one:
+        token, hazels = await hall.device(one), await hall.device(one, HAZEL)
+        one.stored.save(ROBIN, "", "", SealedTokens(b"x", b"x", 3600))
+        answer, other = await one.get(token), await one.get(hazels)
+    assert (answer.status, answer.json["error"], other.status) == (500, "internal_error", 200)
