@@ -6,7 +6,7 @@ import asyncio
 import functools
 import inspect
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -35,7 +35,7 @@ from carrick_scoreboard.standing import SharedStanding
 from carrick_scoreboard.store.blocks import Blocks
 from carrick_scoreboard.store.clients import Clients
 from carrick_scoreboard.store.credentials import StoredCredentials
-from carrick_scoreboard.store.devices import Device, Devices
+from carrick_scoreboard.store.devices import Devices
 from carrick_scoreboard.store.postgres.tables import PostgresTables
 from carrick_scoreboard.store.sections import SectionSettings
 from carrick_scoreboard.store.sqlite.tables import SqliteTables
@@ -188,22 +188,22 @@ class Hall:
 
 def add_device(replica: Replica, user_id: int, section_id: int) -> str:
     """A device that was let in; its token."""
+    [token] = add_devices(replica, [(user_id, section_id)])
+    return token
+
+
+def add_devices(replica: Replica, wanted: Sequence[tuple[int, int]]) -> list[str]:
+    """Devices of these users for these sections; their tokens."""
     clients = Clients(replica.tables)
     if clients.get("display") is None:
         clients.add("display", "", "", actor="test")
-    number = next(serial)
-    token = f"device-token-{number}"
-    user_code = "".join("BCDFGHJKLM"[int(digit)] for digit in f"{number:08}")
-    begun = replica.devices.begin(
-        digest(f"code-{number}"), user_code, "display", address="127.0.0.1", country="", poll_seconds=5, seconds=300
-    )
-    assert begun is not None
-    let_in = replica.devices.approve(
-        begun, osm_user_id=user_id, section_id=section_id, name="Hall", term_id=None, term_end_date=None
-    )
-    assert isinstance(let_in, Device)
-    assert replica.devices.poll(digest(f"code-{number}"), "display", digest(token)).answer == "approved"
-    return token
+    tokens = [f"device-token-{next(serial)}" for _ in wanted]
+    with replica.tables.writing() as ask:
+        for token, (user_id, section_id) in zip(tokens, wanted, strict=True):
+            given = {"osm_user_id": user_id, "section_id": section_id, "term_id": None, "term_end_date": None}
+            [row] = ask("device_add", client_id="display", name="Hall", **given)
+            ask("device_give_token", id=row["id"], token_digest=digest(token))
+    return tokens
 
 
 def in_hall(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:

@@ -50,9 +50,9 @@ class Admission:
         """In a thread. That a device has come is written now and then."""
         found = self._devices.of_tokens(token_digests)
         oldest = self._now() - USED_EVERY
-        for device in found.values():
-            if device.last_used_at is None or device.last_used_at <= oldest:
-                self._devices.used(device.id)
+        due = [one.id for one in found.values() if one.last_used_at is None or one.last_used_at <= oldest]
+        if due:
+            self._devices.used(*due)
         return found
 
 

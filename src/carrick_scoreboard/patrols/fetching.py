@@ -1,4 +1,7 @@
-"""Asks OSM for a section: one at a time in this process, one at a time among all replicas, and writes down what came.
+"""Asks OSM for sections, one at a time in this process; for each section one replica asks. Writes down what came.
+
+One at a time, because OSM makes a block permanent when calls go on: what is on its way when the block comes cannot be
+taken back.
 
 Whatever comes of it is written where everybody reads it: scores, a failure with the time of the next try, what the
 profile said, a revoked sign-in. So whoever waited decides again by what is known, and need not be told.
@@ -36,7 +39,7 @@ LONGEST_PAUSE_SECONDS = 15 * 60
 LOCK_SECONDS = 4 * TIMEOUT_SECONDS
 """A fetch is at most a refresh, a profile and a read of patrols; one that died keeps others from it so long."""
 WAIT_SECONDS = 10.0
-"""How long a replica waits for another one's answer before it does with what it has."""
+"""How long a section waits for its turn, or for another replica's answer, before it does with what it has."""
 LOOK_SECONDS = 0.1
 
 
@@ -83,17 +86,21 @@ class Fetching:
         self._thresholds = thresholds
         self._now = now
         self._sleep = sleep
-        self._under_way: dict[int, asyncio.Task[None]] = {}
+        self._turn = asyncio.Lock()
+        self._under_way: dict[int, asyncio.Task[bool]] = {}
 
-    async def fetch(self, device: Asker, decide: Decide) -> None:
-        """Ask OSM for the device's section, or wait for who does. Who goes away leaves it to the others."""
+    async def fetch(self, device: Asker, decide: Decide) -> bool:
+        """Ask OSM for the device's section, or wait for who does. Who goes away leaves it to the others.
+
+        False when it took too long to get a turn: then nothing new is known.
+        """
         section_id = device.section_id
         task = self._under_way.get(section_id)
         if task is None:
             task = asyncio.get_running_loop().create_task(self._fetch_alone(device, decide))
             self._under_way[section_id] = task
             task.add_done_callback(lambda done: self._through(section_id, done))
-        await asyncio.shield(task)
+        return await asyncio.shield(task)
 
     async def close(self) -> None:
         """End what is under way."""
@@ -102,24 +109,38 @@ class Fetching:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _fetch_alone(self, device: Asker, decide: Decide) -> None:
-        """Among all replicas. Who gets the lock looks again: the one before may have brought what is wanted."""
+    async def _fetch_alone(self, device: Asker, decide: Decide) -> bool:
+        """Among all replicas."""
         holder = secrets.token_bytes(8)
         if not await self._shelf.take_lock(device.section_id, holder, LOCK_SECONDS):
-            await self._wait_for_another(device.section_id)
-            return
+            return await self._wait_for_another(device.section_id)
+        try:
+            return await self._fetch_in_turn(device, decide)
+        finally:
+            await self._shelf.drop_lock(device.section_id, holder)
+
+    async def _fetch_in_turn(self, device: Asker, decide: Decide) -> bool:
+        """Among all sections. Whose turn it is looks again: others may have brought what is wanted, or a block."""
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await self._turn.acquire()
+        except TimeoutError:
+            log.warning("patrols.no_turn", extra={"section_id": device.section_id})
+            return False
         try:
             known, decision = await decide(device)
             if isinstance(decision, Fetch):
                 await self._ask(device, known, decision)
+            return True
         finally:
-            await self._shelf.drop_lock(device.section_id, holder)
+            self._turn.release()
 
-    async def _wait_for_another(self, section_id: int) -> None:
+    async def _wait_for_another(self, section_id: int) -> bool:
         for _ in range(round(WAIT_SECONDS / LOOK_SECONDS)):
             await self._sleep(LOOK_SECONDS)
             if not await self._shelf.is_locked(section_id):
-                return
+                return True
+        return False
 
     async def _ask(self, device: Asker, known: Known, wanted: Fetch) -> None:
         """Ask, and write down what came of it."""
@@ -204,7 +225,7 @@ class Fetching:
             suspect = msgspec.structs.replace(term, suspect=True)
             await self._shelf.put_term(device.section_id, device.osm_user_id, suspect)
 
-    def _through(self, section_id: int, task: asyncio.Task[None]) -> None:
+    def _through(self, section_id: int, task: asyncio.Task[bool]) -> None:
         del self._under_way[section_id]
         if not task.cancelled():
             task.exception()  # whoever waited has it

@@ -158,9 +158,11 @@ class Patrols:
             if not isinstance(seen.decision, Fetch):
                 break
             waited = True
-            await self._fetching.fetch(device, self._decide)
+            got_turn = await self._fetching.fetch(device, self._decide)
             self._revoked.forget(device.osm_user_id)
             seen = await self._look(device)
+            if not got_turn:
+                break
         decision = seen.decision
         if isinstance(decision, Fetch):
             now = self._now()

@@ -183,10 +183,11 @@ class Devices:
             rows = ask("device_of_tokens", token_digests=msgspec.json.encode(token_digests).decode())
         return {row["token_digest"]: value_of(row, Device) for row in rows}
 
-    def used(self, device_id: int) -> None:
-        """The device has come."""
+    def used(self, *device_ids: int) -> None:
+        """These devices have come."""
         with self._tables.writing() as ask:
-            ask("device_used", id=device_id)
+            for device_id in device_ids:
+                ask("device_used", id=device_id)
 
     def set_term(self, osm_user_id: int, section_id: int, term_id: int | None, term_end_date: date | None) -> None:
         """The term of that section as the user sees it, for all the user's devices there."""

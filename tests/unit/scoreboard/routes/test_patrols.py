@@ -13,6 +13,7 @@ from carrick_scoreboard.sealing import digest
 from carrick_scoreboard.store.credentials import SealedTokens
 from tests.hall import Hall, in_hall
 from tests.osm import ASH, EVENING, HAZEL, PERRY, ROBIN, SCOUTS
+from tests.replicas import until
 
 SCORES = {"Eagles": 32, "Lions": 30, "Wolves": 47}
 LANTERNS = 40301
@@ -400,3 +401,38 @@ async def test_a_credential_that_cannot_be_opened_is_an_internal_error_for_its_u
         one.stored.save(ROBIN, "", "", SealedTokens(b"x", b"x", 3600))
         answer, other = await one.get(token), await one.get(hazels)
     assert (answer.status, answer.json["error"], other.status) == (500, "internal_error", 200)
+
+
+@in_hall
+async def test_sections_take_turns_so_that_a_block_meets_no_call_on_its_way(hall: Hall) -> None:
+    async with hall.replica() as one:
+        tokens = [await hall.device(one, ROBIN, section_id) for section_id in (SCOUTS, 40103)]
+        await asyncio.gather(*map(one.get, tokens))
+        await hall.advance(300)
+        await hall.osm.control("fault", kind="blocked_header", endpoint="patrols")
+        await hall.osm.control("hold", name="read", endpoint="patrols", point="before_answer", times=None)
+        asking = [asyncio.create_task(one.get(token)) for token in tokens]
+        await hall.osm.reached("read")
+        await until(lambda: len(one.patrols._fetching._under_way) == 2)
+        await hall.osm.control("release", name="read")
+        await asyncio.gather(*asking)
+        block = (await hall.osm.state())["block"]
+    assert [answer.result().json["service_blocked"] for answer in asking] == [True, True]
+    assert (block["sins"], block["permanent"]) == (0, False)
+
+
+@in_hall
+async def test_a_section_that_gets_no_turn_does_with_what_it_has(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with hall.replica() as one:
+        first, second = [await hall.device(one, ROBIN, section_id) for section_id in (SCOUTS, 40103)]
+        await one.get(second)
+        await hall.advance(300)
+        await hall.osm.control("hold", name="read", endpoint="patrols")
+        asking = asyncio.create_task(one.get(first))
+        await hall.osm.reached("read")
+        monkeypatch.setattr("carrick_scoreboard.patrols.fetching.WAIT_SECONDS", 0.05)
+        stale = await one.get(second)
+        await hall.osm.control("release", name="read")
+        await asking
+    assert (stale.status, stale.json["stale"], stale.headers["X-Cache"]) == (200, True, "MISS")
+    assert stale.expires_at - hall.now() == timedelta(seconds=30)
