@@ -163,6 +163,21 @@ FORBIDDEN = {
         "import sqlite3",
         "The scoreboard's routes parse, call and answer",
     ),
+    "the decision for a device does I/O": (
+        "../carrick_scoreboard/patrols/decision.py",
+        "import socket",
+        "What a device is answered is decided without I/O",
+    ),
+    "what is shared knows how it is fetched": (
+        "../carrick_scoreboard/patrols/shelf.py",
+        "import carrick_scoreboard.patrols.fetching",
+        "Scores for devices import downward only",
+    ),
+    "a route of devices asks OSM itself": (
+        "../carrick_scoreboard/routes/patrols.py",
+        "import carrick_scoreboard.osm.client",
+        "The scoreboard's routes do no SQL and no OSM",
+    ),
     "the engine speaks HTTP": ("outbox/store.py", "import http", "The engine does not touch the network by itself"),
 }
 
