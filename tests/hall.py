@@ -81,6 +81,7 @@ class Replica:
     client: OsmClient
     shelf: Shelf
     patrols: Patrols
+    admission: Admission
     sockets: device_socket.Sockets
     metrics: ScoreboardMetrics
     tables: Tables
@@ -164,8 +165,8 @@ class Hall:
         port = await stack.enter_async_context(serving(application(made, max_body_bytes=1024), "127.0.0.1", 0))
         session = await stack.enter_async_context(aiohttp.ClientSession())
         return Replica(
-            kv, blocks, devices, sections, stored, standing, credentials, client, shelf, patrols, sockets, metrics,
-            tables, session, port, pending,
+            kv, blocks, devices, sections, stored, standing, credentials, client, shelf, patrols, admission, sockets,
+            metrics, tables, session, port, pending,
         )  # fmt: skip
 
     async def sign_in(self, replica: Replica, user_id: int = ROBIN, seconds: int = 3600) -> None:

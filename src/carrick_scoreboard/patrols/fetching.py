@@ -74,7 +74,6 @@ class Fetching:
         *,
         thresholds: Thresholds,
         now: Callable[[], datetime],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._shelf = shelf
         self._credentials = credentials
@@ -85,7 +84,6 @@ class Fetching:
         self._meter = meter
         self._thresholds = thresholds
         self._now = now
-        self._sleep = sleep
         self._turn = asyncio.Lock()
         self._under_way: dict[int, asyncio.Task[bool]] = {}
 
@@ -137,7 +135,7 @@ class Fetching:
 
     async def _wait_for_another(self, section_id: int) -> bool:
         for _ in range(round(WAIT_SECONDS / LOOK_SECONDS)):
-            await self._sleep(LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
             if not await self._shelf.is_locked(section_id):
                 return True
         return False

@@ -30,6 +30,9 @@ ROUNDS = 4
 SOON_SECONDS = 30
 """When to come again after all of them brought nothing."""
 
+SAME_TIME = timedelta(minutes=1)
+"""How far apart the clocks of a process and its database may be for two notes of one look-up."""
+
 Pending = Callable[[int], Awaitable[Mapping[str, int]]]
 """The points of a section that are not delivered yet, by patrol id."""
 
@@ -258,8 +261,8 @@ def device_term(device: Asker) -> Term | None:
     return Term(found="term", checked_at=device.term_checked_at, term_id=device.term_id, end_date=device.term_end_date)
 
 
-def newer(one: Term | None, other: Term | None) -> Term | None:
-    """What was said last."""
-    if one is None or other is None:
-        return one or other
-    return other if one.checked_at < other.checked_at else one
+def newer(shared: Term | None, kept: Term | None) -> Term | None:
+    """What was said last. Both are written at once, by two clocks; shared state knows more, so it wins then."""
+    if shared is None or kept is None:
+        return shared or kept
+    return kept if kept.checked_at - shared.checked_at > SAME_TIME else shared

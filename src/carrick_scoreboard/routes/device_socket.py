@@ -91,11 +91,6 @@ class Sockets:
         await self._connected(request, _Connection(device, authorization, socket))
         return socket
 
-    async def disconnect(self, device_id: int, reason: str) -> None:
-        """End the device's connection to this process, if it has one."""
-        if connection := self._connections.get(device_id):
-            await connection.close(reason)
-
     async def close(self) -> None:
         """End all connections: the service stops."""
         sockets = [connection.socket for connection in self._connections.values()]

@@ -13,6 +13,7 @@ from carrick_scoreboard.osm.standing import KnownBudget
 from carrick_scoreboard.patrols.decision import Decision, Fetch, Refuse, Serve, decide, give_up, today
 from carrick_scoreboard.patrols.fetching import pause_seconds, term_of
 from carrick_scoreboard.patrols.known import Failure, Known, SectionScores, Term
+from carrick_scoreboard.patrols.patrols import newer
 
 NOW = datetime(2026, 3, 2, 18, 30, tzinfo=UTC)
 
@@ -212,3 +213,12 @@ def test_the_term_of_a_day_that_two_terms_share_is_the_later_one() -> None:
 
 def test_pauses_after_failures_grow_from_a_minute_to_a_quarter_of_an_hour() -> None:
     assert [pause_seconds(failures) for failures in (1, 2, 3, 4, 5, 99)] == [60, 120, 240, 480, 900, 900]
+
+
+def test_a_term_that_the_devices_row_has_later_wins_unless_it_was_written_with_the_shared_one() -> None:
+    shared = changed(TERM, suspect=True)
+    assert newer(shared, changed(TERM, checked_at=TERM.checked_at + timedelta(seconds=30))) == shared
+    later = changed(TERM, checked_at=TERM.checked_at + timedelta(minutes=10))
+    assert newer(shared, later) == later
+    assert newer(NO_TERM, later) == NO_TERM
+    assert (newer(None, TERM), newer(TERM, None), newer(None, None)) == (TERM, TERM, None)

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from carrick.web.openapi import document
 from carrick_scoreboard.patrols.shelf import Shelf
+from carrick_scoreboard.routes import device_socket
+from carrick_scoreboard.routes.patrols import routes
 from carrick_scoreboard.sealing import digest
 from carrick_scoreboard.store.credentials import SealedTokens
 from tests.hall import Hall, in_hall
@@ -436,3 +439,12 @@ async def test_a_section_that_gets_no_turn_does_with_what_it_has(hall: Hall, mon
         await asking
     assert (stale.status, stale.json["stale"], stale.headers["X-Cache"]) == (200, True, "MISS")
     assert stale.expires_at - hall.now() == timedelta(seconds=30)
+
+
+@in_hall
+async def test_the_routes_of_devices_can_be_described(hall: Hall) -> None:
+    async with hall.replica() as one:
+        text = document("t", "d", [*routes(one.patrols, one.admission), *device_socket.routes(one.sockets)])
+    answers = text["paths"]["/api/v1/patrols"]["get"]["responses"]
+    assert set(answers) == {"200", "400", "401", "403", "409", "429", "500", "502", "503"}
+    assert "pendingDelta" in text["components"]["schemas"]["PatrolScore"]["properties"]
