@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 from carrick import wiring
 from carrick.errors import SettingsError
 from carrick.outbox import opening
+from carrick.settings import read_settings
 
 if TYPE_CHECKING:  # what a command does not need is not loaded
     from carrick.settings import Settings
+    from carrick_scoreboard.demo import ScoreboardDemo as ScoreboardDemo
     from carrick_scoreboard.look import OsmLook as OsmLook
     from carrick_scoreboard.look import UserLook as UserLook
     from carrick_scoreboard.resealing import Resealed
@@ -24,6 +26,7 @@ if TYPE_CHECKING:  # what a command does not need is not loaded
     from carrick_scoreboard.store.clients import Clients
     from carrick_scoreboard.store.tables import Tables
 
+NO_FILE = Path("no .env file")
 EXTRA = ("cryptography", "scoreboard", "the scoreboard")
 
 
@@ -37,6 +40,44 @@ def scoreboard(settings: Settings, own: ScoreboardSettings) -> Scoreboard:
     tables.check_schema()
     outbox = wiring.open_outbox(settings.database_url)
     return Scoreboard(tables, outbox, lambda threads: wiring.shared_state(settings, threads), keys, settings, own)
+
+
+def scoreboard_demo(database_url: str) -> ScoreboardDemo:
+    """A scoreboard on that database with a simulated OSM, for `carrick demo`. Raises MissingExtra."""
+    with opening.needed(*EXTRA):
+        from carrick_scoreboard import demo
+    from carrick_scoreboard.settings import read_scoreboard_settings
+
+    key = new_key_text()  # for a database that has no file beside it: sign-ins last as long as the demo
+
+    def build(port: int, osm: str) -> Scoreboard:
+        environment = {
+            "DATABASE_URL": database_url,
+            "PORT": str(port),
+            "METRICS_PORT": "0",
+            "INSTANCE_ID": "scoreboard-1",
+            "EXPOSED_DOMAIN": f"http://localhost:{port}",
+            "OSM_DOMAIN": osm,
+            "OSM_CLIENT_ID": "carrick-demo",
+            "OSM_CLIENT_SECRET": "not-a-secret",
+            "CARRICK_SECRET_KEYS": "" if opening.named_database(database_url).backend == "sqlite" else key,
+        }
+        built = scoreboard(
+            read_settings(environment, NO_FILE, service="scoreboard"), read_scoreboard_settings(environment, NO_FILE)
+        )
+        with opened_clients(database_url) as clients:
+            if clients.get(demo.CLIENT) is None:
+                clients.add(demo.CLIENT, "A display of the demo", "", actor="carrick demo")
+        return built
+
+    return demo.ScoreboardDemo(build)
+
+
+def demo_guide(demo: ScoreboardDemo) -> list[str]:
+    """What to do with a demo that has started, line by line."""
+    from carrick_scoreboard.demo import guide
+
+    return guide(demo.places)
 
 
 def read_own_settings() -> ScoreboardSettings:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pty
 import re
 import signal
+import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import aiohttp
 import pytest
 
+from carrick_osmsim.seed import PASSWORD
+from carrick_scoreboard.demo import SOMEBODY
 from tests import postgres_server
+from tests.scenario.processes import until
+from tests.service import sign_in
 
 COMMAND = [sys.executable, "-c", "from carrick.cli import main; main()", "demo"]
 SUM = re.compile(
@@ -47,7 +55,8 @@ def test_in_a_pipe_it_prints_plain_lines_and_a_sum_that_is_right(tmp_path: Path)
         shown, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")
     lines = shown.splitlines()
-    assert all(re.match(r"\d+s put \d+ delivered \d+ dead \d+ waiting \d+", line) for line in lines[:-2])
+    assert lines[0].startswith("Scoreboard: http://localhost:")
+    assert all(re.match(r"\d+s put \d+ delivered \d+ dead \d+ waiting \d+", line) for line in lines[7:-2])
     found = SUM.search(shown)
     assert found is not None
     put, delivered, dead, waiting = map(int, found.groups())
@@ -66,6 +75,56 @@ def test_asked_to_stop_it_ends_cleanly_with_the_sum_and_leaves_no_file(number: i
     assert (process.returncode, errors) == (0, "")
     assert SUM.search(shown)
     assert list(tmp_path.iterdir()) == []
+
+
+def places(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """The addresses of the scoreboard and of the simulated OSM, as the demo prints them."""
+    assert process.stdout is not None
+    first, second = process.stdout.readline(), process.stdout.readline()
+    board = re.match(r"Scoreboard: (http://localhost:\d+)/ ", first)
+    osm = re.match(r"Simulated Online Scout Manager, with its control panel: (http://127.0.0.1:\d+)/$", second.strip())
+    assert board is not None, first
+    assert osm is not None, second
+    return board[1], osm[1]
+
+
+def test_a_display_can_be_connected_to_its_scoreboard_as_it_says(tmp_path: Path) -> None:
+    async def patrols(board: str) -> list[str]:
+        token = await sign_in(board, client_id="demo-display")
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{board}/api/v1/patrols", headers=headers) as answer,
+        ):
+            return [patrol["name"] for patrol in (await answer.json())["patrols"]]
+
+    with started(tmp_path) as process:
+        board, osm = places(process)
+        assert process.stdout is not None
+        guide = "".join(process.stdout.readline() for _ in range(5))
+        assert f"{SOMEBODY} or anybody on its list, password {PASSWORD}\n" in guide
+        for path in ("/device/authorize", "/device/token", "/api/v1/patrols"):
+            assert f"curl -s {board}{path}" in guide
+        assert asyncio.run(patrols(board)) == ["Eagles", "Lions", "Wolves"]
+        with urllib.request.urlopen(osm) as panel:
+            assert panel.status == 200
+        process.send_signal(signal.SIGTERM)
+        assert "Traceback" not in process.communicate(timeout=60)[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_it_started_ends_with_it_even_when_it_is_killed(tmp_path: Path) -> None:
+    with started(tmp_path) as process:
+        _, osm = places(process)
+        process.kill()
+        process.wait(60)
+    until(lambda: is_gone(osm), "the simulated OSM is gone")
+
+
+def is_gone(url: str) -> bool:
+    """Whether nobody listens at that address."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", int(url.rpartition(":")[2]))) != 0
 
 
 def test_in_a_terminal_it_shows_live_figures_and_gives_the_terminal_back(tmp_path: Path) -> None:

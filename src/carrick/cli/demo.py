@@ -23,10 +23,14 @@ from rich.text import Text
 
 from carrick import wiring
 from carrick.entry import ChannelStats
+from carrick.errors import MissingExtra
 from carrick.forward.demo import EdgeDemo, EdgeFigures
 from carrick.ops.simulation import CHANNELS, Balance, Simulation
+from carrick_scoreboard import wiring as scoreboard_wiring
 
 REFRESHES_PER_SECOND = 4
+EDGE_PORT = 8082
+"""The forwarder's; 8080 is for the scoreboard, which people look at."""
 RATE_SAMPLES = 3 * REFRESHES_PER_SECOND
 
 
@@ -35,8 +39,8 @@ def demo(
     seconds: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=86_400))] = None,
     database: str | None = None,
 ) -> int:
-    """Show Carrick at work: three channels, four tenants, an unreliable destination, workers that die; and a gateway
-    that forwards a device's events to a cloud which is often away.
+    """Show Carrick at work: three channels, four tenants, an unreliable destination, workers that die; a gateway that
+    forwards a device's events to a cloud which is often away; and a scoreboard with a simulated Online Scout Manager.
 
     Needs no server, account or configuration. Ctrl-C stops it; then it checks that nothing was lost.
 
@@ -52,8 +56,8 @@ def demo(
         wiring.migrate(url)
         with wiring.open_outbox(url) as outbox:
             simulation = Simulation(outbox, stopping)
-            edge = wiring.edge_demo(url)
-            with edge.running(), simulation.running():
+            edge = wiring.edge_demo(url, EDGE_PORT)
+            with scoreboard_running(url), edge.running(), simulation.running():
                 _show(World(simulation, edge), stopping, seconds)
             return max(summarise(simulation.balance()), summarise_edge(edge.figures(), outbox.store.stats()))
 
@@ -83,6 +87,24 @@ def demo_database(given: str | None) -> Iterator[str]:
         return
     with tempfile.TemporaryDirectory(prefix="carrick-demo-") as folder:
         yield f"sqlite:///{Path(folder) / 'demo.db'}"
+
+
+@contextmanager
+def scoreboard_running(database_url: str) -> Iterator[None]:
+    """The scoreboard and its simulated OSM, once they have started and said where they are."""
+    try:
+        board = scoreboard_wiring.scoreboard_demo(database_url)
+    except MissingExtra as missing:
+        _print(f"without the scoreboard: {missing}")
+        yield
+        return
+    with board.running():
+        board.started.wait()
+        if not board.places.scoreboard:
+            return  # leaving raises what made it fail
+        for line in scoreboard_wiring.demo_guide(board):
+            _print(line)
+        yield
 
 
 class World(NamedTuple):

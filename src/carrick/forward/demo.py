@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import NamedTuple
 
 import aiohttp
@@ -14,6 +12,7 @@ from aiohttp import web
 
 from carrick.errors import SettingsError
 from carrick.forward.service import Forwarder
+from carrick.ops.background import Background
 from carrick.web.server import serving
 
 SECONDS_BETWEEN_EVENTS = 0.25
@@ -53,33 +52,17 @@ class SimulatedCloud:
         return web.json_response({"accepted": len(ids) - known, "duplicated": known, "rejected": 0, "errors": []})
 
 
-class EdgeDemo:
+class EdgeDemo(Background):
     """Runs in a thread of its own, with an event loop of its own, until told to stop."""
 
     def __init__(self, build: Build, port: int) -> None:
+        super().__init__("carrick-demo-edge")
         self._build = build
         self._port = port
         self._cloud = SimulatedCloud()
         self._posted: list[str] = []
         self._up = False
         self._address = ""
-        self._error: BaseException | None = None
-        self._loop = asyncio.new_event_loop()
-        self._stopping = asyncio.Event()
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Work while the block runs. Raises what made it fail."""
-        thread = threading.Thread(target=self._run, name="carrick-demo-edge")
-        thread.start()
-        try:
-            yield
-        finally:
-            self._loop.call_soon_threadsafe(self._stopping.set)
-            thread.join()
-            self._loop.close()
-        if self._error is not None:
-            raise self._error
 
     def figures(self) -> EdgeFigures:
         """How it stands now."""
@@ -87,13 +70,7 @@ class EdgeDemo:
         arrived = sum(event_id in events for event_id in list(self._posted))
         return EdgeFigures(len(self._posted), arrived, self._cloud.again, self._up, self._address)
 
-    def _run(self) -> None:
-        try:
-            self._loop.run_until_complete(self._work())
-        except BaseException as error:  # noqa: BLE001  raised by the thread that shows the demo
-            self._error = error
-
-    async def _work(self) -> None:
+    async def work(self) -> None:
         async with serving(self._cloud.app(), "127.0.0.1", 0) as port:
             pass  # a port of its own, which is free again: the cloud is away at first
         try:
@@ -109,7 +86,7 @@ class EdgeDemo:
             self._address = f"http://127.0.0.1:{at}"
             started.set()
 
-        running = asyncio.create_task(forwarder.run(self._stopping, is_started))
+        running = asyncio.create_task(forwarder.run(self.stopping, is_started))
         ready = asyncio.create_task(started.wait())
         await asyncio.wait([running, ready], return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()
