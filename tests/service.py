@@ -75,6 +75,7 @@ def environment(database_url: str, osm: Osm, port: int, **changed: str) -> dict[
         "EXPOSED_DOMAIN": f"http://127.0.0.1:{port}",
         "PORT": str(port),
         "METRICS_PORT": "0",
+        "DEVICE_ENTRY_RATE_LIMIT": "1000/1",
         **changed,
     }
 
