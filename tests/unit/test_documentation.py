@@ -168,11 +168,11 @@ def test_every_option_of_a_command_is_in_the_reference(command: str, capsys: pyt
 @pytest.mark.parametrize("group", ["osm", "clients", "keys"])
 def test_every_command_of_the_scoreboard_is_in_the_reference(group: str, capsys: pytest.CaptureFixture[str]) -> None:
     cli.run([group, "--help"])
-    commands = re.findall(r"^│ (\w+) ", capsys.readouterr().out, re.MULTILINE)
+    names = re.findall(r"^│ (\w+) ", capsys.readouterr().out, re.MULTILINE)
     documented = page("reference/cli.md").partition(f"## `carrick {group}`")[2].partition("\n## ")[0]
-    assert commands
-    for command in commands:
-        assert f"| `{command}" in documented
+    assert names
+    for name in names:
+        assert f"| `{name}" in documented
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -48,6 +48,14 @@ def test_a_device_is_known_by_its_token_alone(devices: Devices) -> None:
     assert devices.of_token(digest("another")) is None
 
 
+def test_many_devices_are_known_by_their_tokens_at_once(devices: Devices) -> None:
+    first, second, revoked = made(devices, 0), made(devices, 1), made(devices, 2)
+    devices.revoke(revoked.id, ANN, actor="osm:7")
+    tokens = [digest(f"token {number}") for number in (1, 0, 2, 0, 9)]
+    assert devices.of_tokens(tokens) == {tokens[0]: second, tokens[1]: first}
+    assert devices.of_tokens([]) == {}
+
+
 def test_a_use_is_written_down_once_in_ten_minutes(devices: Devices, clock: Clock) -> None:
     device = made(devices)
     devices.used(device.id)
