@@ -18,16 +18,24 @@ EXAMPLES = 25
 """Requests per endpoint."""
 
 
-@pytest.fixture(scope="module", params=["forward", "ingest"])
+BOARD = {
+    "DATABASE_URL": "sqlite:///board.db",
+    "OSM_CLIENT_ID": "x",
+    "OSM_CLIENT_SECRET": "y",
+    "OSM_DOMAIN": "http://127.0.0.1:9",
+}
+
+
+@pytest.fixture(scope="module", params=["forward", "ingest", "scoreboard"])
 def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
     """Each service, with everything that it can be asked."""
     folder: Path = tmp_path_factory.mktemp(request.param)
     admin = {"SYNC_FORWARDER_MODE": "noop", "INTERNAL_ADMIN_ENABLED": "true"}
-    made: ServiceProcess = (
-        IngestProcess(folder, "sqlite:///ingest.db")
-        if request.param == "ingest"
-        else ForwarderProcess(folder, "sqlite:///edge.db", "http://127.0.0.1:9/batch", **admin)
-    )
+    made: ServiceProcess = ServiceProcess("scoreboard", folder, **BOARD)
+    if request.param == "ingest":
+        made = IngestProcess(folder, "sqlite:///ingest.db")
+    elif request.param == "forward":
+        made = ForwarderProcess(folder, "sqlite:///edge.db", "http://127.0.0.1:9/batch", **admin)
     with made:
         made.wait_ready()
         yield made
