@@ -34,8 +34,8 @@ def scoreboard(settings: Settings, own: ScoreboardSettings) -> Scoreboard:
     """The scoreboard. A SQLite file is created or upgraded; a PostgreSQL database must have been migrated."""
     from carrick_scoreboard.service import Scoreboard
 
-    keys = open_keys(settings.database_url, own.keys)
     wiring.prepare(settings.database_url)
+    keys = open_keys(settings.database_url, own.keys)
     tables = open_tables(settings.database_url)
     tables.check_schema()
     outbox = wiring.open_outbox(settings.database_url)
