@@ -24,7 +24,7 @@ from carrick_scoreboard.web_security import Cookies, ForgedForm, Forms, Limits, 
 
 HERE = "https://scores.example"
 OLD, NEW = KeyRing({"old": b"o" * 32}), KeyRing({"new": b"n" * 32, "old": b"o" * 32})
-MINE, OTHERS = "m" * 43, "o" * 43
+MINE, OTHERS = "m" * 43, "o" * 43  # the names of tests must be the same in every process
 
 
 def checked(
