@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from carrick.errors import SettingsError
+from carrick_scoreboard import own_keys
 from carrick_scoreboard.own_keys import OwnKeys
-from carrick_scoreboard.sealing import Unreadable
+from carrick_scoreboard.sealing import Unreadable, new_key
 
 PLACE = "credential:7:access"
 
@@ -44,6 +45,18 @@ def test_of_many_that_start_at_once_all_have_the_same_key(path: Path) -> None:
     sealed = rings[0].seal("token", PLACE)
     assert [ring.unseal(sealed, PLACE) for ring in rings] == ["token"] * 8
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_who_comes_second_takes_the_key_of_the_first(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first: list[str] = []
+
+    def overtaken() -> tuple[str, bytes]:
+        monkeypatch.undo()
+        first.append(OwnKeys(path).newest)
+        return new_key()
+
+    monkeypatch.setattr(own_keys, "new_key", overtaken)
+    assert OwnKeys(path).newest == first[0]
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"k1:c2VjcmV0", b"secret", b"\xff\xfe", b"k1:" + b"A" * 43])
