@@ -104,14 +104,14 @@ async def test_only_devices_and_only_our_own_pages_are_let_in(hall: Hall) -> Non
 @in_hall
 async def test_of_two_connections_of_a_device_the_newest_wins(hall: Hall) -> None:
     async with hall.replica() as one, hall.replica("two") as two:
-        one.sockets._ping_seconds = two.sockets._ping_seconds = 0.1
         token = await hall.device(one)
-        async with connected(one, token) as first, connected(one, token) as second:
-            assert await ended(first) == "the device has connected again"
-            async with connected(two, token) as third:
-                assert await ended(second) == "the device has connected again"
-                await one.shelf.tell(SCOUTS)
-                assert await told(third) == REFRESH
+        async with connected(one, token) as first, connected(one, token):
+            assert await ended(first) == "the device has connected again"  # at once, long before a ping
+        one.sockets._ping_seconds = two.sockets._ping_seconds = 0.1
+        async with connected(one, token) as second, connected(two, token) as third:
+            assert await ended(second) == "the device has connected again"
+            await one.shelf.tell(SCOUTS)
+            assert await told(third) == REFRESH
 
 
 @pytest.mark.parametrize("change", ["revoked", "moved"])

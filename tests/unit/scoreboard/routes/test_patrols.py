@@ -253,6 +253,16 @@ async def test_a_revoked_sign_in_is_refused_at_once_and_on_every_device(
     assert (elsewhere.status, elsewhere.json["error"]) == (403, "blocked")
 
 
+@in_hall
+async def test_the_request_that_finds_the_sign_in_revoked_shows_no_old_scores_either(hall: Hall) -> None:
+    async with hall.replica() as one:
+        token = await hall.device(one)
+        await one.get(token)
+        await hall.osm.control("revoke", user_id=ROBIN)
+        await hall.advance(300)
+        assert (await one.get(token)).status == 403
+
+
 @pytest.mark.parametrize(
     ("fault", "status", "error"),
     [
