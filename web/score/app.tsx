@@ -1,0 +1,149 @@
+/** The frame of the score page: header, the screen that the address names, navigation. */
+import { createContext, type ComponentType } from "preact";
+import { useContext, useEffect, useReducer, useState } from "preact/hooks";
+import { counted } from "../shared/words.ts";
+import type { Model, State } from "./model.ts";
+import { unsent } from "./queue.ts";
+import { AskProvider } from "./ask.tsx";
+import { History } from "./screens/history.tsx";
+import { Scores } from "./screens/scores.tsx";
+import { SetUp } from "./screens/set-up.tsx";
+import { SignIn, SignInBanner } from "./screens/sign-in.tsx";
+import { Waiting } from "./screens/waiting.tsx";
+
+const SCREENS: Record<string, { readonly title: string; readonly screen: ComponentType }> = {
+  "": { title: "Scores", screen: Scores },
+  history: { title: "History", screen: History },
+  waiting: { title: "Waiting", screen: Waiting },
+  "set-up": { title: "Set up", screen: SetUp },
+};
+
+const Shared = createContext<Model | undefined>(undefined);
+
+/** The page's model; the component is drawn again after each of its changes. */
+export function useModel(): { model: Model; state: State } {
+  const model = useContext(Shared)!;
+  const [, redraw] = useReducer((count: number) => count + 1, 0);
+  useEffect(() => model.subscribe(() => redraw(0 as never)), [model]);
+  return { model, state: model.state };
+}
+
+/** How many points wait, here and at the server together. */
+export function waitingCount(state: State): number {
+  return unsent(state.outbox) + state.pendingWrites;
+}
+
+export function App({ model }: { model: Model }) {
+  return (
+    <Shared.Provider value={model}>
+      <AskProvider>
+        <Page />
+      </AskProvider>
+    </Shared.Provider>
+  );
+}
+
+function Page() {
+  const { state } = useModel();
+  const route = useRoute();
+  const { title, screen: Screen } = SCREENS[route] ?? SCREENS[""]!;
+  useEffect(() => void (document.title = `${title} – Patrol points`), [title]);
+  if (!state.ready) return <p class="starting">One moment…</p>;
+  if (!state.user) return <SignIn />;
+  return (
+    <>
+      <Header />
+      <main id="main" tabIndex={-1}>
+        <SignInBanner />
+        <NoticeLine />
+        <Screen key={`${route} ${state.sectionId}`} />
+      </main>
+      <Navigation current={SCREENS[route] ? route : ""} />
+    </>
+  );
+}
+
+function Header() {
+  const { model, state } = useModel();
+  const waiting = waitingCount(state);
+  return (
+    <header class="top">
+      <label class="section-choice">
+        <span class="unseen">Section</span>
+        <select value={state.sectionId} onChange={(event) => void model.chooseSection(event.currentTarget.value)}>
+          {state.sections.map((section) => (
+            <option key={section.id} value={section.id}>
+              {section.name} – {section.groupName}
+            </option>
+          ))}
+        </select>
+      </label>
+      <div class="signs" role="status">
+        {!state.reachable && <span class="pill away">No signal</span>}
+        {waiting > 0 && (
+          <a class="pill waiting" href="#/waiting">
+            <span class="dot" aria-hidden="true" />
+            {waiting} waiting<span class="unseen">: {counted(waiting, "change")} not applied yet</span>
+          </a>
+        )}
+      </div>
+    </header>
+  );
+}
+
+function NoticeLine() {
+  const { model, state } = useModel();
+  const { notice, trouble } = state;
+  useEffect(() => {
+    if (notice?.tone !== "good") return;
+    const timer = setTimeout(() => model.hush(), 5000);
+    return () => clearTimeout(timer);
+  }, [notice]);
+  return (
+    <div class="notices" role="status">
+      {trouble && <p class="notice bad">{trouble}</p>}
+      {notice && (
+        <p class={`notice ${notice.tone}`}>
+          <span>{notice.text}</span>
+          <button type="button" class="quiet" aria-label="Dismiss this message" onClick={() => model.hush()}>
+            ✕
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Navigation({ current }: { current: string }) {
+  const { state } = useModel();
+  const waiting = waitingCount(state);
+  return (
+    <nav class="tabs" aria-label="Pages">
+      {Object.entries(SCREENS).map(([route, { title }]) => (
+        <a key={route} href={`#/${route}`} class={`tab tab-${route || "scores"}`} aria-current={route === current ? "page" : undefined}>
+          <span class="tab-icon" aria-hidden="true" />
+          {title}
+          {route === "waiting" && waiting > 0 && (
+            <span class="badge" aria-hidden="true">
+              {waiting}
+            </span>
+          )}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+function useRoute(): string {
+  const read = () => location.hash.replace(/^#\/?/, "");
+  const [route, setRoute] = useState(read);
+  useEffect(() => {
+    const changed = () => {
+      setRoute(read());
+      scrollTo(0, 0);
+    };
+    addEventListener("hashchange", changed);
+    return () => removeEventListener("hashchange", changed);
+  }, []);
+  return route;
+}

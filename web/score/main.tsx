@@ -1,0 +1,16 @@
+import { render } from "preact";
+import "../shared/theme.css";
+import { App } from "./app.tsx";
+import { follow, nudge } from "./follow.ts";
+import { Model } from "./model.ts";
+import "./style.css";
+
+const model = new Model();
+render(<App model={model} />, document.getElementById("app")!);
+follow(model);
+void model.start();
+if ("serviceWorker" in navigator) {
+  await navigator.serviceWorker.register("/admin/sw.js", { scope: "/admin/" });
+  await navigator.serviceWorker.ready;
+  nudge();
+}

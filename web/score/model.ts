@@ -1,0 +1,276 @@
+/** What the score page knows and does. Owns the page's state; screens read it and call its methods. */
+import { colour, id, type PatrolColours, type Scores, type Section, type Session } from "../shared/wire.ts";
+import { again, snapshots, type Owner, type Snapshot, type Working } from "./queue.ts";
+import { announce, send, type Sent } from "./send.ts";
+import { read, Refused, session, write } from "./server.ts";
+import * as store from "./store.ts";
+
+export interface Notice {
+  readonly tone: "good" | "calm" | "bad";
+  readonly text: string;
+}
+
+export interface State {
+  /** What this device keeps has been read. */
+  readonly ready: boolean;
+  /** Whether the server answered the last time. */
+  readonly reachable: boolean;
+  /** Whether the server knows us; undefined until it has said so. */
+  readonly signedIn?: boolean;
+  readonly user?: NonNullable<Session["user"]>;
+  readonly sections: readonly Section[];
+  readonly sectionId?: string;
+  readonly scores?: Scores;
+  readonly colours: PatrolColours;
+  readonly working: readonly Working[];
+  readonly outbox: readonly Snapshot[];
+  readonly pendingWrites: number;
+  readonly busy: boolean;
+  readonly trouble?: string;
+  readonly notice?: Notice;
+}
+
+/** What is kept to start without a network. */
+interface LastSeen {
+  readonly user: NonNullable<Session["user"]>;
+  readonly sections: readonly Section[];
+  readonly sectionId?: string;
+}
+
+const EMPTY: State = {
+  ready: false,
+  reachable: true,
+  sections: [],
+  colours: {},
+  working: [],
+  outbox: [],
+  pendingWrites: 0,
+  busy: false,
+};
+
+export class Model {
+  state: State = EMPTY;
+  readonly #listeners = new Set<() => void>();
+  #refreshing: Promise<void> | undefined;
+
+  /** Call `listener` after every change; returns how to stop. */
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Show what this device keeps, then what the server says. */
+  async start(): Promise<void> {
+    const seen = await store.recall<LastSeen>("session");
+    this.#set({ ...seen, ...(await this.#kept(seen?.sectionId)), ...(await local()), ready: true });
+    await this.refresh();
+  }
+
+  /** Ask the server for everything again. Calls during a refresh share it. */
+  refresh(): Promise<void> {
+    this.#refreshing ??= this.#refresh().finally(() => (this.#refreshing = undefined));
+    return this.#refreshing;
+  }
+
+  /** Have the server read the scores again, too. */
+  async refreshDeeply(): Promise<void> {
+    const { sectionId, signedIn } = this.state;
+    this.#set({ busy: true });
+    if (signedIn && sectionId) await this.trying(() => write("POST", `/api/admin/sections/${sectionId}/refresh`));
+    await this.refresh();
+    this.#set({ busy: false });
+  }
+
+  /** Read again what this device keeps: another tab or the service worker has changed it. */
+  async reload(): Promise<void> {
+    this.#set(await local());
+  }
+
+  async chooseSection(sectionId: string): Promise<void> {
+    this.#set({ sectionId, colours: {}, ...(await this.#kept(sectionId)) });
+    await this.#remember();
+    await this.refresh();
+  }
+
+  /** Change the chosen points of a patrol. */
+  async choose(patrol: { id: string; name: string }, change: (points: number) => number): Promise<void> {
+    const { sectionId } = this.state;
+    if (sectionId === undefined) return;
+    await store.choose({ sectionId, patrolId: patrol.id, patrolName: patrol.name }, change);
+    await this.#changed();
+  }
+
+  async clear(): Promise<void> {
+    if (this.state.sectionId === undefined) return;
+    await store.clear(this.state.sectionId);
+    await this.#changed();
+  }
+
+  /** Put what is chosen into the outbox, with its keys, and send it. */
+  async submit(): Promise<void> {
+    const owner = this.#owner();
+    if (owner === undefined) return;
+    const made = await store.submit(owner.sectionId, (chosen) => snapshots(chosen, owner, () => crypto.randomUUID(), Date.now()));
+    await this.#changed();
+    if (made > 0) await this.sendNow();
+  }
+
+  /** Send what waits because a person wants it now. */
+  async sendNow(): Promise<void> {
+    await askForSync();
+    this.#set({ busy: true });
+    const sent = await send("interactive", true);
+    await this.refresh();
+    this.#set({ ...(await local()), busy: false, notice: told(sent, this.state.outbox) });
+  }
+
+  /** Send what has become due by itself. */
+  async sendDue(): Promise<void> {
+    await send("background", false);
+    await this.refresh();
+  }
+
+  /** Try a refused or waiting snapshot again; its key stays. */
+  async retry(id: number): Promise<void> {
+    await store.settle(id, again);
+    await this.sendNow();
+  }
+
+  /** Give up a snapshot that was not sent. */
+  async discard(id: number): Promise<void> {
+    await store.settle(id, () => null);
+    await this.#changed();
+  }
+
+  async signOut(): Promise<void> {
+    const done = await this.trying(() => write("POST", "/admin/logout"));
+    if (!done) return;
+    await store.forget();
+    this.#set({ ...EMPTY, ready: true, signedIn: false, ...(await local()) });
+  }
+
+  async saveColours(colours: PatrolColours): Promise<void> {
+    const path = `/api/admin/sections/${this.state.sectionId}/settings`;
+    const done = await this.trying(() => write("PUT", path, { patrolColors: colours }));
+    if (done) this.#set({ colours, notice: { tone: "good", text: "Colours saved." } });
+  }
+
+  /** Tell the leader something; nothing replaces the last notice by nothing. */
+  tell(tone: Notice["tone"], text: string): void {
+    this.#set({ notice: { tone, text } });
+  }
+
+  /** Run something that the server may refuse, and tell the leader if it does. Returns whether it worked. */
+  async trying(action: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await action();
+      return true;
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      if (error.status === 401) this.#set({ signedIn: false });
+      this.tell("bad", error.message);
+      return false;
+    }
+  }
+
+  hush(): void {
+    const { notice: _, ...rest } = this.state;
+    this.state = rest;
+    this.#listeners.forEach((listener) => listener());
+  }
+
+  async #refresh(): Promise<void> {
+    try {
+      const found = await session();
+      this.#set({ reachable: true, signedIn: found.authenticated, pendingWrites: found.pendingWrites });
+      if (found.authenticated && found.user) await this.#refreshFor(found, found.user);
+    } catch (error) {
+      this.#refused(error);
+    }
+    this.#set(await local());
+  }
+
+  async #refreshFor(found: Session, user: NonNullable<Session["user"]>): Promise<void> {
+    if (this.state.user && this.state.user.osmUserId !== user.osmUserId) await store.forget();
+    const answer = await read<{ sections: Section[] }>("/api/admin/sections");
+    const sections = answer.sections.map((one) => ({ ...one, id: id(one.id) }));
+    const wanted = [this.state.sectionId, found.selectedSectionId, sections[0]?.id];
+    const sectionId = wanted.find((one) => sections.some((section) => section.id === one));
+    this.#set({ user, sections, ...(sectionId && { sectionId }) });
+    await this.#remember();
+    if (sectionId) await this.#refreshSection(sectionId);
+  }
+
+  async #refreshSection(sectionId: string): Promise<void> {
+    const path = `/api/admin/sections/${encodeURIComponent(sectionId)}`;
+    const [scores, settings] = await Promise.all([
+      read<Scores>(`${path}/scores`),
+      read<{ patrolColors?: Record<string, unknown> }>(`${path}/settings`),
+    ]);
+    const colours = Object.fromEntries(Object.entries(settings.patrolColors ?? {}).map(([key, name]) => [key, colour(name)]));
+    const kept = { scores: { ...scores, patrols: scores.patrols.map((one) => ({ ...one, id: id(one.id) })) }, colours };
+    await store.remember(`section:${sectionId}`, kept);
+    if (this.state.sectionId === sectionId) this.#set({ ...kept, ...(await local()), trouble: "" });
+  }
+
+  /** The server said no: signed out, away, or a sentence for the leader. */
+  #refused(error: unknown): void {
+    if (!(error instanceof Refused)) throw error;
+    if (error.status === 0) this.#set({ reachable: false });
+    else if (error.status === 401) this.#set({ signedIn: false });
+    else this.#set({ trouble: error.message });
+  }
+
+  #owner(): Owner | undefined {
+    const { user, sections, sectionId } = this.state;
+    const section = sections.find((one) => one.id === sectionId);
+    if (!user || !section) return undefined;
+    return { userId: user.osmUserId, userName: user.name, sectionId: section.id, sectionName: section.name };
+  }
+
+  async #kept(sectionId: string | undefined): Promise<Partial<State>> {
+    const kept = sectionId && (await store.recall<Pick<State, "scores" | "colours">>(`section:${sectionId}`));
+    return kept || { scores: { patrols: [] } };
+  }
+
+  async #remember(): Promise<void> {
+    const { user, sections, sectionId } = this.state;
+    if (user) await store.remember("session", { user, sections, ...(sectionId && { sectionId }) } satisfies LastSeen);
+  }
+
+  async #changed(): Promise<void> {
+    announce("chosen");
+    await this.reload();
+  }
+
+  #set(change: Partial<State>): void {
+    this.state = { ...this.state, ...change };
+    this.#listeners.forEach((listener) => listener());
+  }
+}
+
+async function local(): Promise<Pick<State, "working" | "outbox">> {
+  const [working, outbox] = await Promise.all([store.working(), store.outbox()]);
+  return { working, outbox };
+}
+
+/** Ask the browser to wake the service worker when there is a network, even if this page is closed by then. */
+async function askForSync(): Promise<void> {
+  const registration = await navigator.serviceWorker?.getRegistration();
+  const sync = (registration as { sync?: { register(tag: string): Promise<void> } } | undefined)?.sync;
+  try {
+    await sync?.register("client-outbox");
+  } catch {
+    // The browser has it but does not allow it here: then the page asks on start, on focus and when online again.
+  }
+}
+
+function told(sent: Sent, outbox: readonly Snapshot[]): Notice {
+  if (sent.rejected > 0) return { tone: "bad", text: "Some points were refused. Look under Waiting." };
+  if (sent.stopped === "sign-in") return { tone: "bad", text: "Please sign in to send your points. They are safe on this device." };
+  const wait = outbox.find((one) => one.notBefore !== undefined)?.reason;
+  if (sent.stopped === "later" && wait) return { tone: "calm", text: `${wait} Your points are safe on this device and go out by themselves.` };
+  if (sent.stopped === "later") return { tone: "calm", text: "No connection. Your points are safe on this device and go out by themselves." };
+  if (sent.message) return { tone: "calm", text: sent.message };
+  return { tone: "good", text: "Points sent." };
+}

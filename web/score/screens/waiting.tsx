@@ -1,0 +1,144 @@
+/** What is not applied yet: on this device and at the server; why, and what one can do. */
+import type { PendingLine } from "../../shared/wire.ts";
+import { clock, counted, figure, signed } from "../../shared/words.ts";
+import { useModel, waitingCount } from "../app.tsx";
+import { useAsk } from "../ask.tsx";
+import type { Snapshot } from "../queue.ts";
+import { useReading } from "../reading.ts";
+import { write } from "../server.ts";
+
+const REASONS: Record<string, string> = {
+  rate_limited: "Online Scout Manager asked us to slow down.",
+  auth_revoked: "Online Scout Manager wants you to sign in again.",
+  osm_unavailable: "Online Scout Manager cannot be reached.",
+  service_blocked: "Online Scout Manager has blocked this application. The people who run it must sort it out.",
+  needs_review: "It is not clear whether these points arrived.",
+  rejected: "Online Scout Manager refused these points.",
+  not_due: "Waiting a moment, to send several changes together.",
+};
+
+export function Waiting() {
+  const { state } = useModel();
+  const { data, trouble, again } = useReading<{ pending: PendingLine[] }>("/api/admin/pending", [state.pendingWrites, state.outbox.length]);
+  const lines = data?.pending ?? [];
+  const all = waitingCount(state);
+  return (
+    <>
+      <h1>Waiting</h1>
+      {all === 0 && lines.length === 0 && <p class="empty">Nothing is waiting. All points are in Online Scout Manager.</p>}
+      <Here />
+      {trouble && all > 0 && <p class="notice calm">{trouble}</p>}
+      {lines.length > 0 && <h2>At the server</h2>}
+      <ul class="lines">
+        {lines.map((line) => (
+          <There key={line.id} line={line} done={again} />
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Here() {
+  const { model, state } = useModel();
+  if (state.outbox.length === 0) return null;
+  return (
+    <>
+      <div class="heading">
+        <h2>On this device</h2>
+        <button type="button" class="plain small" disabled={state.busy} onClick={() => void model.sendNow()}>
+          Send now
+        </button>
+      </div>
+      <ul class="lines">
+        {state.outbox.map((snapshot) => (
+          <OnDevice key={snapshot.id} snapshot={snapshot} />
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function OnDevice({ snapshot }: { snapshot: Snapshot }) {
+  const { model, state } = useModel();
+  const ask = useAsk();
+  const what = snapshot.updates.map((one) => `${one.patrolName} ${signed(one.points)}`).join(", ");
+  const foreign = state.user !== undefined && snapshot.userId !== state.user.osmUserId;
+  const refused = snapshot.status === "rejected";
+  const discard = async () => {
+    if (await ask({ text: `Discard ${what}? These points are then gone.`, yes: "Discard" })) await model.discard(snapshot.id);
+  };
+  return (
+    <li class={refused ? "line stuck" : "line"}>
+      <div class="grow">
+        <p class="line-title">{what}</p>
+        <p class="small-print">
+          {snapshot.sectionName}, {clock(snapshot.createdAt, Date.now())}
+        </p>
+        <p class="why">{foreign ? `Entered by ${snapshot.userName}, who must sign in to send it.` : why(snapshot)}</p>
+      </div>
+      {refused && (
+        <button type="button" class="plain small" aria-label={`Try ${what} again`} onClick={() => void model.retry(snapshot.id)}>
+          Try again
+        </button>
+      )}
+      {(refused || foreign) && (
+        <button type="button" class="plain small" aria-label={`Discard ${what}`} onClick={() => void discard()}>
+          Discard
+        </button>
+      )}
+    </li>
+  );
+}
+
+function why(snapshot: Snapshot): string {
+  if (snapshot.status === "rejected") return `Refused: ${snapshot.reason}`;
+  if (snapshot.notBefore && snapshot.notBefore > Date.now()) {
+    return `${snapshot.reason} It is sent again after ${clock(snapshot.notBefore, Date.now())}.`;
+  }
+  return snapshot.reason ? `${snapshot.reason} It goes out by itself.` : "On its way.";
+}
+
+function There({ line, done }: { line: PendingLine; done: () => Promise<void> }) {
+  const { model } = useModel();
+  const ask = useAsk();
+  const name = line.patrolName ?? `Patrol ${line.patrolId}`;
+  const what = `${name} ${signed(line.points)}`;
+  const review = line.reason === "needs_review";
+  const stuck = line.state === "dead";
+  const act = async (action: "retry" | "discard") => {
+    await model.trying(() => write("POST", `/api/admin/pending/${encodeURIComponent(line.id)}/${action}`));
+    await Promise.all([model.refresh(), done()]);
+  };
+  const discard = async () => {
+    if (await ask({ text: `Discard ${what}? These points are then gone.`, yes: "Discard" })) await act("discard");
+  };
+  return (
+    <li class={stuck ? "line stuck" : "line"}>
+      <div class="grow">
+        <p class="line-title">{what}</p>
+        <p class="why">{line.message || REASONS[line.reason ?? ""] || "On its way."}</p>
+        {review && line.expected !== undefined && line.found !== undefined && (
+          <p class="why">
+            {name} should have had {counted(line.expected, "point")}, but Online Scout Manager shows {figure(line.found)}. Somebody may have changed it.
+          </p>
+        )}
+        {line.retryAt && <p class="small-print">Will be tried again at {clock(Date.parse(line.retryAt), Date.now())}.</p>}
+        {line.reason === "auth_revoked" && (
+          <a class="button plain small" href={`/admin/login?return=${encodeURIComponent("/admin/")}`}>
+            Sign in again
+          </a>
+        )}
+      </div>
+      {stuck && (
+        <>
+          <button type="button" class="plain small" aria-label={`${review ? "Apply anyway" : "Try again"}: ${what}`} onClick={() => void act("retry")}>
+            {review ? "Apply anyway" : "Try again"}
+          </button>
+          <button type="button" class="plain small" aria-label={`Discard ${what}`} onClick={() => void discard()}>
+            Discard
+          </button>
+        </>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,80 @@
+/** Sends what waits in the client outbox. The page and the service worker run the same code. */
+import { due, settled, verdict, type Snapshot, type Verdict } from "./queue.ts";
+import { attempt, Refused, session } from "./server.ts";
+import { outbox, settle } from "./store.ts";
+
+export type Mode = "interactive" | "background";
+
+export interface Sent {
+  /** Snapshots that the server took. */
+  readonly taken: number;
+  /** Snapshots that the server refused. They stay here, to be looked at. */
+  readonly rejected: number;
+  /** What the server said about points that it took and has not applied yet. */
+  readonly message?: string;
+  /** Why the rest is still here. */
+  readonly stopped?: "sign-in" | "later";
+}
+
+const NOTHING: Sent = { taken: 0, rejected: 0 };
+
+/** Everyone who shows or sends the outbox hears of a change here. */
+export const CHANGES = "client-outbox";
+
+/** Tell everyone that something changed. */
+export function announce(what: "chosen" | "sent"): void {
+  const channel = new BroadcastChannel(CHANGES);
+  channel.postMessage(what);
+  channel.close();
+}
+
+/**
+ * Send everything that is due, one after the other. One sender at a time over all tabs and the service worker; where a browser
+ * has no locks, the idempotency keys alone keep points from counting twice. `eager` skips our own pauses.
+ */
+export function send(mode: Mode, eager: boolean): Promise<Sent> {
+  if (!("locks" in navigator)) return sendDue(mode, eager);
+  return navigator.locks.request(CHANGES, () => sendDue(mode, eager)) as Promise<Sent>;
+}
+
+async function sendDue(mode: Mode, eager: boolean): Promise<Sent> {
+  const ready = due(await outbox(), Date.now(), eager);
+  if (ready.length === 0) return NOTHING;
+  const user = await signedIn();
+  if (typeof user !== "string") return heldUp(ready, user);
+  let sent = NOTHING;
+  for (const snapshot of ready.filter((one) => one.userId === user)) {
+    const said = await sendOne(snapshot, mode);
+    if (said.kind === "taken") sent = { ...sent, taken: sent.taken + 1, ...(said.message && { message: said.message }) };
+    if (said.kind === "rejected") sent = { ...sent, rejected: sent.rejected + 1 };
+    if (said.kind === "sign-in" || said.kind === "later") return { ...sent, stopped: said.kind };
+  }
+  return sent;
+}
+
+/** The user's id; else what that means for the points. Nobody's points are sent in another's name. */
+async function signedIn(): Promise<string | Verdict> {
+  try {
+    const { authenticated, user } = await session();
+    return authenticated && user ? user.osmUserId : { kind: "sign-in" };
+  } catch (error) {
+    if (error instanceof Refused) return verdict("unreachable", Date.now());
+    throw error;
+  }
+}
+
+async function heldUp(ready: readonly Snapshot[], why: Verdict): Promise<Sent> {
+  for (const { id } of ready) await settle(id, (now) => settled(now, why, Date.now()));
+  announce("sent");
+  return { ...NOTHING, stopped: why.kind === "sign-in" ? "sign-in" : "later" };
+}
+
+async function sendOne(snapshot: Snapshot, mode: Mode): Promise<Verdict> {
+  const body = { updates: snapshot.updates.map(({ patrolId, points }) => ({ patrolId, points })) };
+  const path = `/api/admin/sections/${encodeURIComponent(snapshot.sectionId)}/scores`;
+  const headers = { "X-Idempotency-Key": snapshot.idempotencyKey, "X-Sync-Mode": mode };
+  const said = verdict(await attempt("POST", path, body, headers, snapshot.userId), Date.now());
+  await settle(snapshot.id, (now) => settled(now, said, Date.now()));
+  announce("sent");
+  return said;
+}
