@@ -3,7 +3,7 @@ import { nextDue } from "./queue.ts";
 import { CHANGES } from "./send.ts";
 import type { Model } from "./model.ts";
 
-const FIRST_LOOK = 2_000;
+const FIRST_LOOK = 1_000;
 const SLOWEST_LOOK = 30_000;
 const LOOK_WHEN_AWAY = 15_000;
 
@@ -33,7 +33,7 @@ export function follow(model: Model): void {
   const back = (): void => {
     if (!model.state.ready) return;
     look = FIRST_LOOK;
-    nudge();
+    if (!nudge()) void model.sendLeft();
     void model.refresh();
   };
 
@@ -44,7 +44,9 @@ export function follow(model: Model): void {
   document.addEventListener("visibilitychange", () => document.hidden || back());
 }
 
-/** Have the service worker send what is left; it goes on when this page is closed. Without one the page's own timer does it. */
-export function nudge(): void {
-  navigator.serviceWorker?.controller?.postMessage("send");
+/** Have the service worker send what is left: it goes on when this page is closed. Returns whether there is one. */
+export function nudge(): boolean {
+  const worker = navigator.serviceWorker?.controller;
+  worker?.postMessage("send");
+  return worker != null;
 }

@@ -8,9 +8,10 @@ import "./style.css";
 const model = new Model();
 render(<App model={model} />, document.getElementById("app")!);
 follow(model);
-void model.start();
+const started = model.start();
 if ("serviceWorker" in navigator) {
   await navigator.serviceWorker.register("/admin/sw.js", { scope: "/admin/" });
   await navigator.serviceWorker.ready;
-  nudge();
 }
+await started;
+if (!nudge()) await model.sendLeft();

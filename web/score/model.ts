@@ -2,7 +2,7 @@
 import { colour, id, type PatrolColours, type Scores, type Section, type Session } from "../shared/wire.ts";
 import { again, snapshots, type Owner, type Snapshot, type Working } from "./queue.ts";
 import { announce, send, type Sent } from "./send.ts";
-import { read, Refused, session, write } from "./server.ts";
+import { attempt, read, Refused, session, write } from "./server.ts";
 import * as store from "./store.ts";
 
 export interface Notice {
@@ -130,6 +130,12 @@ export class Model {
     await this.refresh();
   }
 
+  /** Send what is left, as the service worker would: the page is back or the network is. */
+  async sendLeft(): Promise<void> {
+    await send("background", true);
+    await this.refresh();
+  }
+
   /** Try a refused or waiting snapshot again; its key stays. */
   async retry(id: number): Promise<void> {
     await store.settle(id, again);
@@ -142,11 +148,14 @@ export class Model {
     await this.#changed();
   }
 
+  /** Sign out here. What was seen is forgotten; points that were not sent stay. */
   async signOut(): Promise<void> {
-    const done = await this.trying(() => write("POST", "/admin/logout"));
-    if (!done) return;
-    await store.forget();
-    this.#set({ ...EMPTY, ready: true, signedIn: false, ...(await local()) });
+    await attempt("POST", "/admin/logout");
+    await this.trying(async () => {
+      if ((await session()).authenticated) throw new Refused(500, "Signing out did not work. Please try again.");
+      await store.forget();
+      this.#replace({ ...EMPTY, ready: true, signedIn: false, ...(await local()) });
+    });
   }
 
   async saveColours(colours: PatrolColours): Promise<void> {
@@ -175,8 +184,7 @@ export class Model {
 
   hush(): void {
     const { notice: _, ...rest } = this.state;
-    this.state = rest;
-    this.#listeners.forEach((listener) => listener());
+    this.#replace(rest);
   }
 
   async #refresh(): Promise<void> {
@@ -244,7 +252,11 @@ export class Model {
   }
 
   #set(change: Partial<State>): void {
-    this.state = { ...this.state, ...change };
+    this.#replace({ ...this.state, ...change });
+  }
+
+  #replace(state: State): void {
+    this.state = state;
     this.#listeners.forEach((listener) => listener());
   }
 }

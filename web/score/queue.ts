@@ -44,8 +44,8 @@ export type Verdict =
 
 export const MOST_POINTS = 1000;
 export const MOST_UPDATES = 50;
-const FIRST_PAUSE = 5_000;
-const LONGEST_PAUSE = 300_000;
+const FIRST_PAUSE = 2_000;
+const LONGEST_PAUSE = 60_000;
 const LONGEST_WAIT = 86_400_000;
 
 /** Whole points within what the server takes; what is no number is 0. */

@@ -69,11 +69,12 @@ async function request(method: string, path: string, body?: unknown, extra?: Hea
       headers,
       body: body === undefined ? null : JSON.stringify(body),
       credentials: "same-origin",
-      redirect: "error",
+      redirect: "manual",
       cache: "no-store",
       signal: AbortSignal.timeout(PATIENCE),
     });
-    return { status: response.status, retryAfter: response.headers.get("Retry-After"), body: parsed(await response.text()) };
+    const status = response.type === "opaqueredirect" ? 302 : response.status;
+    return { status, retryAfter: response.headers.get("Retry-After"), body: parsed(await response.text()) };
   } catch (error) {
     if (error instanceof TypeError || error instanceof DOMException) return "unreachable"; // what fetch raises
     throw error;
