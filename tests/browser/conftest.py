@@ -59,10 +59,8 @@ def leader(phone: Device) -> Page:
 
 def signed_in(device: Device) -> Page:
     """A tab in which a leader has just signed in."""
-    page = device.page("/admin/")
-    page.link("Sign in with Online Scout Manager").click()
+    page = device.page("/admin/login?return=/admin/")
     page.role("heading", "Eagles").wait()
     page.evaluate("navigator.serviceWorker.ready.then(() => 0)")
-    if page.evaluate("navigator.serviceWorker.controller === null"):
-        page.reload()
+    page.call("waitForFunction", "navigator.serviceWorker.controller !== null")
     return page

@@ -18,8 +18,10 @@ def give(page: Page, *buttons: str) -> None:
     page.button("Send points").click()
 
 
-def test_a_leader_signs_in_and_gives_points(leader: Page, hall: Hall) -> None:
-    give(leader, "Eagles plus 5", "Eagles plus 3", "Wolves minus 1")
+def test_a_leader_signs_in_and_gives_points(phone: Device, hall: Hall) -> None:
+    leader = phone.page("/admin/")
+    leader.link("Sign in with Online Scout Manager").click()
+    give(leader, "Eagles +5", "Eagles +3", "Wolves −1")
     leader.sees("Points sent.")
     assert (hall.score("Eagles"), hall.score("Lions"), hall.score("Wolves")) == (108, 80, 94)
     assert hall.modes() == ["interactive"]
@@ -43,7 +45,7 @@ def test_more_points_than_the_server_takes_cannot_be_chosen(leader: Page) -> Non
 
 
 def test_a_double_tap_sends_once(leader: Page, hall: Hall) -> None:
-    leader.button("Eagles plus 5").click()
+    leader.button("Eagles +5").click()
     leader.button("Send points").wait()
     form = "document.querySelector('.submit-bar')"
     leader.evaluate(f"(() => {{ const bar = {form}; bar.requestSubmit(); bar.requestSubmit(); }})()")
@@ -53,7 +55,7 @@ def test_a_double_tap_sends_once(leader: Page, hall: Hall) -> None:
 
 
 def test_what_is_being_chosen_survives_a_reload(leader: Page) -> None:
-    leader.button("Eagles plus 3").click()
+    leader.button("Eagles +3").click()
     leader.sees("Eagles +3")
     leader.reload()
     leader.sees("Eagles +3")
@@ -62,7 +64,7 @@ def test_what_is_being_chosen_survives_a_reload(leader: Page) -> None:
 
 
 def test_an_undo_takes_the_points_back_once(leader: Page, hall: Hall) -> None:
-    give(leader, "Eagles plus 5")
+    give(leader, "Eagles +5")
     leader.sees("Points sent.")
     leader.link("History").click()
     leader.button("Undo +5 for Eagles").click()
@@ -84,7 +86,7 @@ def test_the_history_goes_back_page_by_page(leader: Page, hall: Hall) -> None:
 
 def test_points_that_osm_has_not_taken_say_when_they_will_be(leader: Page, hall: Hall) -> None:
     hall.limited_until = datetime.now(UTC).replace(hour=20, minute=15) + timedelta(days=1)
-    give(leader, "Eagles plus 5")
+    give(leader, "Eagles +5")
     leader.sees("The points are applied at 20:15.")
     leader.sees("+5 on the way")
     leader.css(".pill.waiting").containing("1 waiting").click()
@@ -125,7 +127,7 @@ def test_everything_can_be_done_with_the_keyboard(leader: Page, hall: Hall) -> N
                 return
         pytest.fail(f"the keyboard does not reach {name}")
 
-    tab_to("Eagles plus 3")
+    tab_to("Eagles +3")
     leader.press("Enter")
     leader.button("Send points").wait()
     tab_to("Send points")

@@ -13,7 +13,7 @@ export interface Bar {
 
 const SOONEST = 5_000;
 const LATEST = 3_600_000;
-const FIRST_PAUSE = 5_000;
+const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 120_000;
 
 /** One bar for each patrol, in the order of the server. Scores count with what is still pending. */
@@ -36,7 +36,7 @@ export function bars(scores: BoardScores): Bar[] {
  */
 export function pollDelay(expires: string, serverNow: number, chance: number): number {
   const left = Date.parse(expires) - serverNow;
-  const wait = Number.isNaN(left) ? FIRST_PAUSE : left;
+  const wait = Number.isNaN(left) ? SOONEST : left;
   return Math.min(LATEST, Math.max(SOONEST, wait)) + chance * SOONEST;
 }
 

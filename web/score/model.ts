@@ -121,7 +121,10 @@ export class Model {
     this.#set({ busy: true });
     const sent = await send("interactive", true);
     await this.refresh();
-    this.#set({ ...(await local()), busy: false, notice: told(sent, this.state.outbox) });
+    this.#set({ ...(await local()), busy: false });
+    const notice = told(sent, this.state.outbox);
+    if (notice) this.#set({ notice });
+    else this.hush();
   }
 
   /** Send what has become due by itself. */
@@ -277,9 +280,10 @@ async function askForSync(): Promise<void> {
   }
 }
 
-function told(sent: Sent, outbox: readonly Snapshot[]): Notice {
+/** What to say after sending; nothing when the page asks to sign in anyway. */
+function told(sent: Sent, outbox: readonly Snapshot[]): Notice | undefined {
   if (sent.rejected > 0) return { tone: "bad", text: "Some points were refused. Look under Waiting." };
-  if (sent.stopped === "sign-in") return { tone: "bad", text: "Please sign in to send your points. They are safe on this device." };
+  if (sent.stopped === "sign-in") return undefined;
   const wait = outbox.find((one) => one.notBefore !== undefined)?.reason;
   if (sent.stopped === "later" && wait) return { tone: "calm", text: `${wait} Your points are safe on this device and go out by themselves.` };
   if (sent.stopped === "later") return { tone: "calm", text: "No connection. Your points are safe on this device and go out by themselves." };

@@ -74,7 +74,7 @@ export function snapshots(
 
 /** What an answer to a submission means. Only the server's own words count as taken: a hotspot's page does not. */
 export function verdict(answer: Answer, now: number): Verdict {
-  if (answer === "unreachable") return { kind: "later", reason: "No connection." };
+  if (answer === "unreachable") return { kind: "later", reason: "There is no connection yet." };
   const { status } = answer;
   if ((status === 200 || status === 202) && field(answer.body, "success") === true) return taken(answer.body);
   if (status === 401) return { kind: "sign-in" };
@@ -105,7 +105,7 @@ export function settled(snapshot: Snapshot, verdict: Verdict, now: number): Snap
     case "taken":
       return null;
     case "sign-in":
-      return { ...tried, reason: "Please sign in." };
+      return { ...tried, reason: "You have to sign in first." };
     case "rejected":
       return { ...tried, status: "rejected", reason: verdict.reason };
     case "later":

@@ -75,7 +75,7 @@ function Card({ patrol }: { patrol: Patrol }) {
             key={step}
             type="button"
             class={`step ${step < 0 ? "less" : ""}`}
-            aria-label={`${patrol.name} ${step < 0 ? "minus" : "plus"} ${Math.abs(step)}`}
+            aria-label={`${patrol.name} ${signed(step)}`}
             onClick={() => void model.choose(patrol, (before) => before + step)}
           >
             {signed(step)}
@@ -115,7 +115,9 @@ function PointsField({ patrol, points }: { patrol: Patrol; points: number }) {
 
 function SubmitBar() {
   const { model, state } = useModel();
-  const working = state.working.filter((one) => one.sectionId === state.sectionId);
+  const patrols = state.scores?.patrols ?? [];
+  const place = (patrolId: string) => patrols.findIndex((patrol) => patrol.id === patrolId);
+  const working = state.working.filter((one) => one.sectionId === state.sectionId).sort((a, b) => place(a.patrolId) - place(b.patrolId));
   if (working.length === 0) return null;
   return (
     <form

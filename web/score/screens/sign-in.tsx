@@ -31,7 +31,7 @@ export function SignInBanner() {
   if (state.signedIn !== false) return null;
   return (
     <div class="notice bad banner" role="alert">
-      <span>You are signed out. Points that you enter are kept on this device.</span>
+      <span>You are signed out. Your points are safe on this device and go out when you sign in.</span>
       <a class="button main" href={LOGIN}>
         Sign in
       </a>

@@ -27,7 +27,7 @@ export function Waiting() {
       <h1>Waiting</h1>
       {all === 0 && lines.length === 0 && <p class="empty">Nothing is waiting. All points are in Online Scout Manager.</p>}
       <Here />
-      {trouble && all > 0 && <p class="notice calm">{trouble}</p>}
+      {trouble && all > 0 && state.signedIn !== false && <p class="notice calm">{trouble}</p>}
       {lines.length > 0 && <h2>At the server</h2>}
       <ul class="lines">
         {lines.map((line) => (
@@ -76,16 +76,18 @@ function OnDevice({ snapshot }: { snapshot: Snapshot }) {
         </p>
         <p class="why">{foreign ? `Entered by ${snapshot.userName}, who must sign in to send it.` : why(snapshot)}</p>
       </div>
-      {refused && (
-        <button type="button" class="plain small" aria-label={`Try ${what} again`} onClick={() => void model.retry(snapshot.id)}>
-          Try again
-        </button>
-      )}
-      {(refused || foreign) && (
-        <button type="button" class="plain small" aria-label={`Discard ${what}`} onClick={() => void discard()}>
-          Discard
-        </button>
-      )}
+      <div class="acts">
+        {refused && (
+          <button type="button" class="plain small" aria-label={`Try again: ${what}`} onClick={() => void model.retry(snapshot.id)}>
+            Try again
+          </button>
+        )}
+        {(refused || foreign) && (
+          <button type="button" class="plain small" aria-label={`Discard ${what}`} onClick={() => void discard()}>
+            Discard
+          </button>
+        )}
+      </div>
     </li>
   );
 }
@@ -95,7 +97,7 @@ function why(snapshot: Snapshot): string {
   if (snapshot.notBefore && snapshot.notBefore > Date.now()) {
     return `${snapshot.reason} It is sent again after ${clock(snapshot.notBefore, Date.now())}.`;
   }
-  return snapshot.reason ? `${snapshot.reason} It goes out by itself.` : "On its way.";
+  return snapshot.reason ? `${snapshot.reason} It then goes out by itself.` : "On its way.";
 }
 
 function There({ line, done }: { line: PendingLine; done: () => Promise<void> }) {
@@ -130,14 +132,14 @@ function There({ line, done }: { line: PendingLine; done: () => Promise<void> })
         )}
       </div>
       {stuck && (
-        <>
+        <div class="acts">
           <button type="button" class="plain small" aria-label={`${review ? "Apply anyway" : "Try again"}: ${what}`} onClick={() => void act("retry")}>
             {review ? "Apply anyway" : "Try again"}
           </button>
           <button type="button" class="plain small" aria-label={`Discard ${what}`} onClick={() => void discard()}>
             Discard
           </button>
-        </>
+        </div>
       )}
     </li>
   );
