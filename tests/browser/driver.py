@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-ROOT = Path(__file__).parents[2]
-NODE = Path(sys.prefix) / "bin" / "node"
+from tests.browser import NODE, ROOT
+
 BRIDGE = ROOT / "web" / "tools" / "browser.ts"
 PICTURES = Path(__file__).parent / "pictures"
 

@@ -11,13 +11,13 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from aiohttp import WSMsgType, web
 
-STATIC = Path(__file__).parents[2] / "src" / "carrick_scoreboard" / "static"
+from tests.browser import PAGES
+
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "manifest-src 'self'; worker-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
@@ -29,7 +29,8 @@ SECTIONS = [
 ]
 PATROLS = {"72699": "Eagles", "72700": "Lions", "132322": "Wolves"}
 COLOURS = {"72699": "red", "72700": "yellow"}
-ROBIN, HAZEL = {"osmUserId": 100001, "name": "Robin Ash"}, {"osmUserId": 100002, "name": "Hazel Wood"}
+ROBIN = {"osmUserId": 100001, "name": "Robin Ash"}
+HAZEL = {"osmUserId": 100002, "name": "Hazel Wood"}
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -46,7 +47,7 @@ class Seen:
 
 @dataclass
 class Hall:
-    """What the server holds, and what shall go wrong. Owned by the server's thread; a test changes plain values only."""
+    """What the server holds, and what shall go wrong. The server works on it in its thread; tests change plain values."""
 
     scores: dict[str, int] = field(default_factory=lambda: {"72699": 100, "72700": 80, "132322": 95})
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -179,7 +180,9 @@ class Api:
             return hang_up(request)
         if request.path.startswith("/api/"):
             body = await request.text()
-            self.hall.calls.append(Seen(request.method, request.path, request.headers.copy(), json.loads(body or "null")))
+            self.hall.calls.append(
+                Seen(request.method, request.path, request.headers.copy(), json.loads(body or "null"))
+            )
         if request.path.startswith("/api/admin/") and not request.path.endswith("/session"):
             if self.token(request) is None:
                 return problem(401, "unauthorized", "Please sign in.")
@@ -192,9 +195,9 @@ class Api:
 
     def file(self, part: str) -> Handler:
         async def give(request: web.Request) -> web.StreamResponse:
-            path = (STATIC / part / request.match_info.get("file", "")).resolve()
+            path = (PAGES / part / request.match_info.get("file", "")).resolve()
             path = path / "index.html" if path.is_dir() else path
-            if not path.is_relative_to(STATIC) or not path.is_file():
+            if not path.is_relative_to(PAGES) or not path.is_file():
                 return web.Response(status=404)
             return web.FileResponse(path, headers={"Content-Security-Policy": CSP, "Cache-Control": "no-cache"})
 

@@ -59,9 +59,7 @@ def test_the_board_does_not_ask_before_the_scores_expire(board: Page, hall: Hall
     assert len([call for call in hall.calls if call.path == "/api/board/hall-tv"]) == 1
 
 
-def test_the_last_scores_stay_when_the_server_is_away(
-    board: Page, screen: Device, hall: Hall, server: StandIn
-) -> None:
+def test_the_last_scores_stay_when_the_server_is_away(board: Page, screen: Device, hall: Hall, server: StandIn) -> None:
     screen.failures_expected = True
     hall.away = True
     server.tell_boards()

@@ -1,4 +1,4 @@
-"""Every page, light and dark, on a phone and on a desktop: axe finds nothing, and a picture is kept for people."""
+"""Every page, on a phone (light and dark) and on a desktop: axe finds nothing, and a picture is kept for people."""
 
 from __future__ import annotations
 
@@ -15,28 +15,25 @@ from tests.browser.standin import Hall
 SIZES = {"phone": PHONE, "desktop": DESKTOP}
 
 
-@pytest.fixture(params=["light", "dark"])
-def scheme(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture(params=list(SIZES))
-def size(request: pytest.FixtureRequest) -> str:
+@pytest.fixture(params=["phone-light", "phone-dark", "desktop-light"])
+def way(request: pytest.FixtureRequest) -> str:
+    """The screen and what its owner prefers."""
     return str(request.param)
 
 
 @pytest.fixture
-def device(open_a: Callable[..., Device], scheme: str, size: str) -> Device:
+def device(open_a: Callable[..., Device], way: str) -> Device:
+    size, scheme = way.split("-")
     options: dict[str, Any] = {"viewport": SIZES[size], "colorScheme": scheme, "hasTouch": size == "phone"}
     return open_a(**options)
 
 
 @pytest.fixture
-def look(scheme: str, size: str) -> Callable[[Page, str], None]:
+def look(way: str) -> Callable[[Page, str], None]:
     """Checks a page and keeps its picture."""
 
     def check(page: Page, name: str) -> None:
-        page.picture(f"{name}-{size}-{scheme}")
+        page.picture(f"{name}-{way}")
         assert page.axe() == []
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the page is wider than the screen"
 
@@ -68,9 +65,7 @@ def test_the_pages_of_a_leader(device: Device, hall: Hall, look: Callable[[Page,
     look(page, "set-up")
 
 
-def test_the_pages_of_a_leader_without_a_network(
-    device: Device, hall: Hall, look: Callable[[Page, str], None]
-) -> None:
+def test_the_pages_of_a_leader_without_a_network(device: Device, hall: Hall, look: Callable[[Page, str], None]) -> None:
     device.failures_expected = True
     page = signed_in(device)
     hall.refuse(422, "invalid", "This patrol has been closed in Online Scout Manager.")

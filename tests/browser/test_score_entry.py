@@ -10,6 +10,15 @@ from tests.browser.driver import Device, Page
 from tests.browser.standin import Hall
 from tests.scenario.processes import until
 
+PULL = """
+const touch = (kind, ...points) => dispatchEvent(new TouchEvent(kind, { touches: points.map((clientY) =>
+  new Touch({ identifier: 1, target: document.body, clientX: 50, clientY })) }));
+touch("touchstart", 100);
+touch("touchmove", 300);
+touch("touchend");
+"""
+"""A finger that draws the page down by 200 pixels."""
+
 
 def give(page: Page, *buttons: str) -> None:
     """Choose points and send them."""
@@ -98,9 +107,8 @@ def test_points_that_osm_has_not_taken_say_when_they_will_be(leader: Page, hall:
 
 
 def test_points_in_doubt_are_applied_or_discarded_by_the_leader(leader: Page, hall: Hall) -> None:
-    doubt = {"state": "dead", "reason": "needs_review", "expected": 105, "found": 103}
-    hall.wait("72699", 5, **doubt)
-    hall.wait("72700", 2, **doubt)
+    for patrol, points in (("72699", 5), ("72700", 2)):
+        hall.wait(patrol, points, "needs_review", state="dead", expected=105, found=103)
     leader.link("Waiting").click()
     leader.sees("Eagles should have had 105 points, but Online Scout Manager shows 103.")
     leader.button("Apply anyway: Eagles +5").click()
@@ -147,8 +155,7 @@ def test_a_leader_who_signs_out_leaves_nothing_to_see(leader: Page, hall: Hall) 
 
 def test_pulling_the_page_down_has_the_scores_read_again(leader: Page, hall: Hall) -> None:
     hall.scores["72699"] = 250
-    touch = "(kind, y) => dispatchEvent(new TouchEvent(kind, {touches: kind === 'touchend' ? [] : [new Touch({identifier: 1, target: document.body, clientX: 50, clientY: y})]}))"
-    leader.evaluate(f"(() => {{ const touch = {touch}; touch('touchstart', 100); touch('touchmove', 300); touch('touchend', 300); }})()")
+    leader.evaluate(PULL)
     leader.css(".score").containing("Eagles has 250").wait()
     assert any(call.path.endswith("/40104/refresh") for call in hall.calls)
 

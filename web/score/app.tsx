@@ -33,6 +33,11 @@ export function waitingCount(state: State): number {
   return unsent(state.outbox) + state.pendingWrites;
 }
 
+/** How many changes need a person: refused here, or given up at the server. */
+export function stuckCount(state: State): number {
+  return state.outbox.filter((one) => one.status === "rejected").length + state.pending.filter((one) => one.state === "dead").length;
+}
+
 export function App({ model }: { model: Model }) {
   return (
     <Shared.Provider value={model}>
@@ -66,6 +71,7 @@ function Page() {
 function Header() {
   const { model, state } = useModel();
   const waiting = waitingCount(state);
+  const stuck = stuckCount(state);
   return (
     <header class="top">
       <label class="section-choice">
@@ -80,6 +86,11 @@ function Header() {
       </label>
       <div class="signs" role="status">
         {!state.reachable && <span class="pill away">No signal</span>}
+        {stuck > 0 && (
+          <a class="pill stuck" href="#/waiting">
+            {stuck} need{stuck === 1 ? "s" : ""} you
+          </a>
+        )}
         {waiting > 0 && (
           <a class="pill waiting" href="#/waiting">
             <span class="dot" aria-hidden="true" />
@@ -141,6 +152,7 @@ function useRoute(): string {
     const changed = () => {
       setRoute(read());
       scrollTo(0, 0);
+      document.getElementById("main")?.focus();
     };
     addEventListener("hashchange", changed);
     return () => removeEventListener("hashchange", changed);

@@ -1,5 +1,5 @@
 /** What the score page knows and does. Owns the page's state; screens read it and call its methods. */
-import { colour, id, type PatrolColours, type Scores, type Section, type Session } from "../shared/wire.ts";
+import { colour, id, type PatrolColours, type PendingLine, type Scores, type Section, type Session } from "../shared/wire.ts";
 import { again, snapshots, type Owner, type Snapshot, type Working } from "./queue.ts";
 import { announce, send, type Sent } from "./send.ts";
 import { attempt, read, Refused, session, write } from "./server.ts";
@@ -24,7 +24,10 @@ export interface State {
   readonly colours: PatrolColours;
   readonly working: readonly Working[];
   readonly outbox: readonly Snapshot[];
+  /** How many of the leader's changes the server still works on. */
   readonly pendingWrites: number;
+  /** The leader's changes that the server has not applied, those that it gave up too. */
+  readonly pending: readonly PendingLine[];
   readonly busy: boolean;
   readonly trouble?: string;
   readonly notice?: Notice;
@@ -45,6 +48,7 @@ const EMPTY: State = {
   working: [],
   outbox: [],
   pendingWrites: 0,
+  pending: [],
   busy: false,
 };
 
@@ -127,10 +131,16 @@ export class Model {
     else this.hush();
   }
 
-  /** Send what has become due by itself. */
-  async sendDue(): Promise<void> {
+  /** Send what has become due by itself, and look whether the server got further. Costs little when it did not. */
+  async look(): Promise<void> {
     await send("background", false);
-    await this.refresh();
+    try {
+      const { authenticated, pendingWrites } = await session();
+      const same = authenticated === this.state.signedIn && pendingWrites === this.state.pendingWrites && this.state.reachable;
+      if (!same) await this.refresh();
+    } catch (error) {
+      this.#refused(error);
+    }
   }
 
   /** Send what is left, as the service worker would: the page is back or the network is. */
@@ -207,7 +217,8 @@ export class Model {
     const sections = answer.sections.map((one) => ({ ...one, id: id(one.id) }));
     const wanted = [this.state.sectionId, found.selectedSectionId, sections[0]?.id];
     const sectionId = wanted.find((one) => sections.some((section) => section.id === one));
-    this.#set({ user, sections, ...(sectionId && { sectionId }) });
+    const { pending } = await read<{ pending: PendingLine[] }>("/api/admin/pending");
+    this.#set({ user, sections, pending, ...(sectionId && { sectionId }) });
     await this.#remember();
     if (sectionId) await this.#refreshSection(sectionId);
   }

@@ -1,10 +1,10 @@
 /** What is not applied yet: on this device and at the server; why, and what one can do. */
+import { useEffect } from "preact/hooks";
 import type { PendingLine } from "../../shared/wire.ts";
 import { clock, counted, figure, signed } from "../../shared/words.ts";
 import { useModel, waitingCount } from "../app.tsx";
 import { useAsk } from "../ask.tsx";
 import type { Snapshot } from "../queue.ts";
-import { useReading } from "../reading.ts";
 import { write } from "../server.ts";
 
 const REASONS: Record<string, string> = {
@@ -18,20 +18,18 @@ const REASONS: Record<string, string> = {
 };
 
 export function Waiting() {
-  const { state } = useModel();
-  const { data, trouble, again } = useReading<{ pending: PendingLine[] }>("/api/admin/pending", [state.pendingWrites, state.outbox.length]);
-  const lines = data?.pending ?? [];
-  const all = waitingCount(state);
+  const { model, state } = useModel();
+  const { pending } = state;
+  useEffect(() => void model.refresh(), [model]);
   return (
     <>
       <h1>Waiting</h1>
-      {all === 0 && lines.length === 0 && <p class="empty">Nothing is waiting. All points are in Online Scout Manager.</p>}
+      {waitingCount(state) === 0 && pending.length === 0 && <p class="empty">Nothing is waiting. All points are in Online Scout Manager.</p>}
       <Here />
-      {trouble && all > 0 && state.signedIn !== false && <p class="notice calm">{trouble}</p>}
-      {lines.length > 0 && <h2>At the server</h2>}
+      {pending.length > 0 && <h2>At the server</h2>}
       <ul class="lines">
-        {lines.map((line) => (
-          <There key={line.id} line={line} done={again} />
+        {pending.map((line) => (
+          <There key={line.id} line={line} />
         ))}
       </ul>
     </>
@@ -100,7 +98,7 @@ function why(snapshot: Snapshot): string {
   return snapshot.reason ? `${snapshot.reason} It then goes out by itself.` : "On its way.";
 }
 
-function There({ line, done }: { line: PendingLine; done: () => Promise<void> }) {
+function There({ line }: { line: PendingLine }) {
   const { model } = useModel();
   const ask = useAsk();
   const name = line.patrolName ?? `Patrol ${line.patrolId}`;
@@ -109,7 +107,7 @@ function There({ line, done }: { line: PendingLine; done: () => Promise<void> })
   const stuck = line.state === "dead";
   const act = async (action: "retry" | "discard") => {
     await model.trying(() => write("POST", `/api/admin/pending/${encodeURIComponent(line.id)}/${action}`));
-    await Promise.all([model.refresh(), done()]);
+    await model.refresh();
   };
   const discard = async () => {
     if (await ask({ text: `Discard ${what}? These points are then gone.`, yes: "Discard" })) await act("discard");
