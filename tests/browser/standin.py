@@ -47,7 +47,7 @@ class Seen:
 
 @dataclass
 class Hall:
-    """What the server holds, and what shall go wrong. The server works on it in its thread; tests change plain values."""
+    """What the server holds, and what shall go wrong. The server works on it in its thread; tests set plain values."""
 
     scores: dict[str, int] = field(default_factory=lambda: {"72699": 100, "72700": 80, "132322": 95})
     history: list[dict[str, Any]] = field(default_factory=list)

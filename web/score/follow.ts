@@ -26,7 +26,7 @@ export function follow(model: Model): void {
 
   const act = async (): Promise<void> => {
     look = Math.min(SLOWEST_LOOK, look * 1.5);
-    if (!document.hidden) await model.look();
+    if (!document.hidden || model.state.outbox.length > 0) await model.look();
     plan();
   };
 

@@ -56,6 +56,7 @@ export class Model {
   state: State = EMPTY;
   readonly #listeners = new Set<() => void>();
   #refreshing: Promise<void> | undefined;
+  #stale = false;
 
   /** Call `listener` after every change; returns how to stop. */
   subscribe(listener: () => void): () => void {
@@ -70,9 +71,10 @@ export class Model {
     await this.refresh();
   }
 
-  /** Ask the server for everything again. Calls during a refresh share it. */
+  /** Ask the server for everything again. A call during a refresh has it done once more: what it wants to see may be newer. */
   refresh(): Promise<void> {
-    this.#refreshing ??= this.#refresh().finally(() => (this.#refreshing = undefined));
+    this.#stale = true;
+    this.#refreshing ??= this.#refreshWhileStale().finally(() => (this.#refreshing = undefined));
     return this.#refreshing;
   }
 
@@ -198,6 +200,13 @@ export class Model {
   hush(): void {
     const { notice: _, ...rest } = this.state;
     this.#replace(rest);
+  }
+
+  async #refreshWhileStale(): Promise<void> {
+    while (this.#stale) {
+      this.#stale = false;
+      await this.#refresh();
+    }
   }
 
   async #refresh(): Promise<void> {

@@ -42,6 +42,7 @@ async function sendDue(mode: Mode, eager: boolean): Promise<Sent> {
   if (ready.length === 0) return NOTHING;
   const user = await signedIn();
   if (typeof user !== "string") return heldUp(ready, user);
+  await heldUp(ready.filter((one) => one.userId !== user), { kind: "sign-in" });
   let sent = NOTHING;
   for (const snapshot of ready.filter((one) => one.userId === user)) {
     const said = await sendOne(snapshot, mode);
@@ -63,9 +64,10 @@ async function signedIn(): Promise<string | Verdict> {
   }
 }
 
+/** None of these can go out now; each has its pause before it is tried again. */
 async function heldUp(ready: readonly Snapshot[], why: Verdict): Promise<Sent> {
   for (const { id } of ready) await settle(id, (now) => settled(now, why, Date.now()));
-  announce("sent");
+  if (ready.length > 0) announce("sent");
   return { ...NOTHING, stopped: why.kind === "sign-in" ? "sign-in" : "later" };
 }
 
