@@ -50,12 +50,21 @@ async function worker(name: string, base: string): Promise<void> {
 
 async function bundle(config: InlineConfig): Promise<void> {
   const jsx = { runtime: "automatic" as const, importSource: "preact" };
-  await build({ configFile: false, logLevel: "warn", oxc: { jsx }, ...config, build: { target: "es2022", emptyOutDir: true, ...config.build } });
+  await build({
+    configFile: false,
+    logLevel: "warn",
+    oxc: { jsx },
+    ...config,
+    build: { target: "es2022", emptyOutDir: true, ...config.build },
+  });
 }
 
 function built(folder: string): string[] {
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
-  return entries.filter((entry) => entry.isFile()).map((entry) => relative(folder, join(entry.parentPath, entry.name))).sort();
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
+    .sort();
 }
 
 function version(folder: string): string {
@@ -76,7 +85,9 @@ function weigh(name: string): void {
     total += packed.length;
     console.log(`  ${`${name}/${file}`.padEnd(44)} ${kilobytes(bytes.length)}  gzip ${kilobytes(packed.length)}`);
   }
-  console.log(`  ${`${name}: first load`.padEnd(44)} ${" ".repeat(10)} gzip ${kilobytes(total)} of ${kilobytes(LIMIT)}`);
+  console.log(
+    `  ${`${name}: first load`.padEnd(44)} ${" ".repeat(10)} gzip ${kilobytes(total)} of ${kilobytes(LIMIT)}`,
+  );
   if (total > LIMIT) throw new Error(`The first load of ${name} is ${total} bytes compressed; ${LIMIT} are allowed.`);
 }
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.browser.driver import Bridge, Device, Page, open_device
-from tests.browser.standin import Hall, StandIn
+from tests.browser.hall import Hall
+from tests.browser.standin import StandIn
 
 
 @pytest.fixture(scope="session")

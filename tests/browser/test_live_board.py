@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.browser.driver import DESKTOP, Device, Page
-from tests.browser.standin import Hall, StandIn
+from tests.browser.hall import Hall
+from tests.browser.standin import StandIn
 from tests.scenario.processes import until
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.browser.conftest import signed_in
 from tests.browser.driver import DESKTOP, PHONE, Device, Page
-from tests.browser.standin import Hall
+from tests.browser.hall import Hall
 
 SIZES = {"phone": PHONE, "desktop": DESKTOP}
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.browser.conftest import signed_in
 from tests.browser.driver import Device, Page
-from tests.browser.standin import HAZEL, Hall
+from tests.browser.hall import HAZEL, Hall
 from tests.scenario.processes import until
 
 SAFE = "Your points are safe on this device"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.browser.driver import Device, Page
-from tests.browser.standin import Hall
+from tests.browser.hall import Hall
 from tests.scenario.processes import until
 
 PULL = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.driver import Page
-from tests.browser.standin import Hall
+from tests.browser.hall import Hall
 
 
 @pytest.fixture

@@ -47,7 +47,11 @@ export function follow(token: string, show: (live: Live) => void): void {
 async function read(token: string, attempt: number): Promise<Live & { wait: number }> {
   try {
     const signal = AbortSignal.timeout(PATIENCE);
-    const response = await fetch(`/api/board/${encodeURIComponent(token)}`, { cache: "no-store", redirect: "error", signal });
+    const response = await fetch(`/api/board/${encodeURIComponent(token)}`, {
+      cache: "no-store",
+      redirect: "error",
+      signal,
+    });
     const asked = Number(response.headers.get("Retry-After") ?? 0) * 1000 || 0;
     const trouble = REASONS[response.status] ?? "away";
     if (!response.ok) return { trouble, wait: pauseAfter(attempt, asked, Math.random()) };

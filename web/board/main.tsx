@@ -18,14 +18,23 @@ function Board({ token }: { token: string }) {
   useEffect(() => follow(token, show), [token]);
   useEffect(keepAwake, []);
   const { scores, trouble } = live;
-  useEffect(() => void (document.title = scores?.section ? `${scores.section.name} – live board` : "Live board"), [scores]);
+  useEffect(
+    () => void (document.title = scores?.section ? `${scores.section.name} – live board` : "Live board"),
+    [scores],
+  );
   return (
     <main>
       <header>
         <h1>{scores?.section?.name ?? "Live board"}</h1>
         <p class="group">{scores?.section?.groupName}</p>
       </header>
-      {scores && <ol class={scores.patrols.length > 5 ? "bars many" : "bars"}>{bars(scores).map((bar, index) => <Row key={bar.id} bar={bar} index={index} />)}</ol>}
+      {scores && (
+        <ol class={scores.patrols.length > 5 ? "bars many" : "bars"}>
+          {bars(scores).map((bar, index) => (
+            <Row key={bar.id} bar={bar} index={index} />
+          ))}
+        </ol>
+      )}
       {!scores && !trouble && <p class="message">One moment…</p>}
       {!scores && trouble && <p class="message">{TROUBLES[trouble]}</p>}
       <footer>
@@ -59,7 +68,11 @@ function Age({ live }: { live: Live }) {
     return () => clearInterval(timer);
   }, [live]);
   const age = ago(live.readAt ?? now, now);
-  return <p class={live.scores?.stale ? "stale" : ""}>{live.scores?.stale ? `Online Scout Manager cannot be reached. Scores from ${age}.` : `Updated ${age}`}</p>;
+  return (
+    <p class={live.scores?.stale ? "stale" : ""}>
+      {live.scores?.stale ? `Online Scout Manager cannot be reached. Scores from ${age}.` : `Updated ${age}`}
+    </p>
+  );
 }
 
 /** Ask the screen not to go dark, again each time the page comes back into view. */

@@ -35,7 +35,10 @@ export function waitingCount(state: State): number {
 
 /** How many changes need a person: refused here, or given up at the server. */
 export function stuckCount(state: State): number {
-  return state.outbox.filter((one) => one.status === "rejected").length + state.pending.filter((one) => one.state === "dead").length;
+  return (
+    state.outbox.filter((one) => one.status === "rejected").length +
+    state.pending.filter((one) => one.state === "dead").length
+  );
 }
 
 export function App({ model }: { model: Model }) {
@@ -131,7 +134,12 @@ function Navigation({ current }: { current: string }) {
   return (
     <nav class="tabs" aria-label="Pages">
       {Object.entries(SCREENS).map(([route, { title }]) => (
-        <a key={route} href={`#/${route}`} class={`tab tab-${route || "scores"}`} aria-current={route === current ? "page" : undefined}>
+        <a
+          key={route}
+          href={`#/${route}`}
+          class={`tab tab-${route || "scores"}`}
+          aria-current={route === current ? "page" : undefined}
+        >
           <span class="tab-icon" aria-hidden="true" />
           {title}
           {route === "waiting" && waiting > 0 && (

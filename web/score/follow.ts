@@ -18,7 +18,9 @@ export function follow(model: Model): void {
     const { pendingWrites, reachable, outbox } = model.state;
     if (pendingWrites !== pending) look = FIRST_LOOK;
     pending = pendingWrites;
-    const waits = [nextDue(outbox)].filter((time) => time !== null).map((time) => Math.max(FIRST_LOOK, time - Date.now()));
+    const waits = [nextDue(outbox)]
+      .filter((time) => time !== null)
+      .map((time) => Math.max(FIRST_LOOK, time - Date.now()));
     if (pendingWrites > 0) waits.push(look);
     if (!reachable) waits.push(LOOK_WHEN_AWAY);
     if (waits.length > 0) timer = setTimeout(() => void act(), Math.min(...waits));
@@ -38,7 +40,10 @@ export function follow(model: Model): void {
   };
 
   model.subscribe(plan);
-  new BroadcastChannel(CHANGES).addEventListener("message", ({ data }) => void (data === "sent" ? model.refresh() : model.reload()));
+  new BroadcastChannel(CHANGES).addEventListener(
+    "message",
+    ({ data }) => void (data === "sent" ? model.refresh() : model.reload()),
+  );
   addEventListener("online", back);
   addEventListener("focus", back);
   document.addEventListener("visibilitychange", () => document.hidden || back());

@@ -3,7 +3,9 @@ import "../shared/theme.css";
 import { App } from "./app.tsx";
 import { follow, nudge } from "./follow.ts";
 import { Model } from "./model.ts";
-import "./style.css";
+import "./style/frame.css";
+import "./style/parts.css";
+import "./style/cards.css";
 
 const model = new Model();
 render(<App model={model} />, document.getElementById("app")!);

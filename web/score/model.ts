@@ -1,5 +1,13 @@
 /** What the score page knows and does. Owns the page's state; screens read it and call its methods. */
-import { colour, id, type PatrolColours, type PendingLine, type Scores, type Section, type Session } from "../shared/wire.ts";
+import {
+  colour,
+  id,
+  type PatrolColours,
+  type PendingLine,
+  type Scores,
+  type Section,
+  type Session,
+} from "../shared/wire.ts";
 import { again, snapshots, type Owner, type Snapshot, type Working } from "./queue.ts";
 import { announce, send, type Sent } from "./send.ts";
 import { attempt, read, Refused, session, write } from "./server.ts";
@@ -116,7 +124,9 @@ export class Model {
   async submit(): Promise<void> {
     const owner = this.#owner();
     if (owner === undefined) return;
-    const made = await store.submit(owner.sectionId, (chosen) => snapshots(chosen, owner, () => crypto.randomUUID(), Date.now()));
+    const made = await store.submit(owner.sectionId, (chosen) =>
+      snapshots(chosen, owner, () => crypto.randomUUID(), Date.now()),
+    );
     await this.#changed();
     if (made > 0) await this.sendNow();
   }
@@ -138,7 +148,8 @@ export class Model {
     await send("background", false);
     try {
       const { authenticated, pendingWrites } = await session();
-      const same = authenticated === this.state.signedIn && pendingWrites === this.state.pendingWrites && this.state.reachable;
+      const same =
+        authenticated === this.state.signedIn && pendingWrites === this.state.pendingWrites && this.state.reachable;
       if (!same) await this.refresh();
     } catch (error) {
       this.#refused(error);
@@ -238,7 +249,9 @@ export class Model {
       read<Scores>(`${path}/scores`),
       read<{ patrolColors?: Record<string, unknown> }>(`${path}/settings`),
     ]);
-    const colours = Object.fromEntries(Object.entries(settings.patrolColors ?? {}).map(([key, name]) => [key, colour(name)]));
+    const colours = Object.fromEntries(
+      Object.entries(settings.patrolColors ?? {}).map(([key, name]) => [key, colour(name)]),
+    );
     const kept = { scores: { ...scores, patrols: scores.patrols.map((one) => ({ ...one, id: id(one.id) })) }, colours };
     await store.remember(`section:${sectionId}`, kept);
     if (this.state.sectionId === sectionId) this.#set({ ...kept, ...(await local()), trouble: "" });
@@ -305,8 +318,10 @@ function told(sent: Sent, outbox: readonly Snapshot[]): Notice | undefined {
   if (sent.rejected > 0) return { tone: "bad", text: "Some points were refused. Look under Waiting." };
   if (sent.stopped === "sign-in") return undefined;
   const wait = outbox.find((one) => one.notBefore !== undefined)?.reason;
-  if (sent.stopped === "later" && wait) return { tone: "calm", text: `${wait} Your points are safe on this device and go out by themselves.` };
-  if (sent.stopped === "later") return { tone: "calm", text: "No connection. Your points are safe on this device and go out by themselves." };
+  if (sent.stopped === "later" && wait)
+    return { tone: "calm", text: `${wait} Your points are safe on this device and go out by themselves.` };
+  if (sent.stopped === "later")
+    return { tone: "calm", text: "No connection. Your points are safe on this device and go out by themselves." };
   if (sent.message) return { tone: "calm", text: sent.message };
   return { tone: "good", text: "Points sent." };
 }

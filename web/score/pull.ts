@@ -25,7 +25,12 @@ export function usePull(act: () => void): number {
       setPulled(0);
     };
     const passive = { passive: true };
-    const handlers = [["touchstart", start], ["touchmove", move], ["touchend", end], ["touchcancel", end]] as const;
+    const handlers = [
+      ["touchstart", start],
+      ["touchmove", move],
+      ["touchend", end],
+      ["touchcancel", end],
+    ] as const;
     for (const [kind, handler] of handlers) addEventListener(kind, handler as EventListener, passive);
     return () => handlers.forEach(([kind, handler]) => removeEventListener(kind, handler as EventListener));
   }, []);

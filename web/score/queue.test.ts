@@ -1,6 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { again, allowed, due, dueAt, isCsrf, nextDue, onTheWay, settled, snapshots, unsent, verdict, type Answer, type Snapshot } from "./queue.ts";
+import {
+  again,
+  allowed,
+  due,
+  dueAt,
+  isCsrf,
+  nextDue,
+  onTheWay,
+  settled,
+  snapshots,
+  unsent,
+  verdict,
+  type Answer,
+  type Snapshot,
+} from "./queue.ts";
 
 const NOW = Date.parse("2026-03-02T18:30:00Z");
 const OWNER = { userId: "100001", userName: "Robin", sectionId: "40104", sectionName: "Scouts" };
@@ -21,7 +35,10 @@ function answered(status: number, body: unknown = undefined, retryAfter: string 
 test("a submit makes one snapshot with one fresh key, without patrols that get nothing", () => {
   const made = snapshots([chosen("1", 5), chosen("2", 0), chosen("3", -1)], OWNER, () => "key", NOW);
   assert.equal(made.length, 1);
-  assert.deepEqual(made[0]!.updates.map((one) => one.points), [5, -1]);
+  assert.deepEqual(
+    made[0]!.updates.map((one) => one.points),
+    [5, -1],
+  );
   assert.equal(made[0]!.idempotencyKey, "key");
 });
 
@@ -29,11 +46,21 @@ test("more patrols than one request takes become several requests, each with its
   let keys = 0;
   const many = Array.from({ length: 101 }, (_, index) => chosen(String(index), 1));
   const made = snapshots(many, OWNER, () => String(++keys), NOW);
-  assert.deepEqual(made.map((one) => [one.idempotencyKey, one.updates.length]), [["1", 50], ["2", 50], ["3", 1]]);
+  assert.deepEqual(
+    made.map((one) => [one.idempotencyKey, one.updates.length]),
+    [
+      ["1", 50],
+      ["2", 50],
+      ["3", 1],
+    ],
+  );
 });
 
 test("nothing chosen makes no snapshot", () => {
-  assert.deepEqual(snapshots([chosen("1", 0)], OWNER, () => "key", NOW), []);
+  assert.deepEqual(
+    snapshots([chosen("1", 0)], OWNER, () => "key", NOW),
+    [],
+  );
 });
 
 test("points are whole and within the server's limits", () => {
@@ -43,7 +70,8 @@ test("points are whole and within the server's limits", () => {
 test("only the server's own yes counts as taken", () => {
   assert.equal(verdict(answered(200, { success: true }), NOW).kind, "taken");
   assert.equal(verdict(answered(202, { success: true }), NOW).kind, "taken");
-  for (const body of [undefined, {}, { success: false }, "<html>", null]) assert.equal(verdict(answered(200, body), NOW).kind, "later");
+  for (const body of [undefined, {}, { success: false }, "<html>", null])
+    assert.equal(verdict(answered(200, body), NOW).kind, "later");
   assert.equal(verdict(answered(204, { success: true }), NOW).kind, "later");
   assert.equal(verdict(answered(302), NOW).kind, "later");
 });
@@ -62,10 +90,14 @@ test("no answer, 429 and 5xx mean later", () => {
 test("Retry-After is understood in seconds and as a date, and is never in the past nor beyond a day", () => {
   const wait = (text: string) => verdict(answered(429, {}, text), NOW);
   assert.deepEqual(wait("90"), { kind: "later", reason: "The server is busy.", notBefore: NOW + 90_000 });
-  assert.equal("notBefore" in wait("Mon, 02 Mar 2026 18:31:00 GMT") && wait("Mon, 02 Mar 2026 18:31:00 GMT").kind, "later");
+  assert.equal(
+    "notBefore" in wait("Mon, 02 Mar 2026 18:31:00 GMT") && wait("Mon, 02 Mar 2026 18:31:00 GMT").kind,
+    "later",
+  );
   assert.equal((wait("Mon, 02 Mar 2026 18:31:00 GMT") as { notBefore: number }).notBefore, NOW + 60_000);
   assert.equal((wait("9999999") as { notBefore: number }).notBefore, NOW + 86_400_000);
-  for (const nonsense of ["", "0", "-5", "soon", "Mon, 02 Mar 2020 18:31:00 GMT"]) assert.ok(!("notBefore" in wait(nonsense)), nonsense);
+  for (const nonsense of ["", "0", "-5", "soon", "Mon, 02 Mar 2020 18:31:00 GMT"])
+    assert.ok(!("notBefore" in wait(nonsense)), nonsense);
 });
 
 test("401 asks to sign in; every other 4xx is a refusal with the server's sentence", () => {
@@ -73,7 +105,10 @@ test("401 asks to sign in; every other 4xx is a refusal with the server's senten
   for (const status of [400, 403, 404, 409, 413, 422]) {
     assert.deepEqual(verdict(answered(status, { message: "No." }), NOW), { kind: "rejected", reason: "No." });
   }
-  assert.deepEqual(verdict(answered(418, undefined), NOW), { kind: "rejected", reason: "The server refused it (418)." });
+  assert.deepEqual(verdict(answered(418, undefined), NOW), {
+    kind: "rejected",
+    reason: "The server refused it (418).",
+  });
 });
 
 test("a refused CSRF token is not the fault of the points", () => {
@@ -84,7 +119,12 @@ test("a refused CSRF token is not the fault of the points", () => {
 
 test("key and updates never change, whatever the answer", () => {
   const before = snapshot();
-  for (const said of [verdict("unreachable", NOW), verdict(answered(401), NOW), verdict(answered(400), NOW), verdict(answered(503, {}, "9"), NOW)]) {
+  for (const said of [
+    verdict("unreachable", NOW),
+    verdict(answered(401), NOW),
+    verdict(answered(400), NOW),
+    verdict(answered(503, {}, "9"), NOW),
+  ]) {
     const after = settled(before, said, NOW)!;
     assert.equal(after.idempotencyKey, before.idempotencyKey);
     assert.deepEqual(after.updates, before.updates);
@@ -120,7 +160,10 @@ test("the server's wish holds for one wait only", () => {
 });
 
 test("what is due goes out oldest first", () => {
-  assert.deepEqual(due([snapshot({ id: 3 }), snapshot({ id: 1 })], NOW, false).map((one) => one.id), [1, 3]);
+  assert.deepEqual(
+    due([snapshot({ id: 3 }), snapshot({ id: 1 })], NOW, false).map((one) => one.id),
+    [1, 3],
+  );
 });
 
 test("every update that is not at the server is counted, and refused ones are not on their way", () => {

@@ -34,7 +34,8 @@ export interface Snapshot extends Owner {
 }
 
 /** An answer, or `unreachable` when none came (sent or not: nobody knows). */
-export type Answer = { readonly status: number; readonly retryAfter: string | null; readonly body: unknown } | "unreachable";
+export type Answer =
+  { readonly status: number; readonly retryAfter: string | null; readonly body: unknown } | "unreachable";
 
 export type Verdict =
   | { readonly kind: "taken"; readonly message?: string }

@@ -42,11 +42,15 @@ async function sendDue(mode: Mode, eager: boolean): Promise<Sent> {
   if (ready.length === 0) return NOTHING;
   const user = await signedIn();
   if (typeof user !== "string") return heldUp(ready, user);
-  await heldUp(ready.filter((one) => one.userId !== user), { kind: "sign-in" });
+  await heldUp(
+    ready.filter((one) => one.userId !== user),
+    { kind: "sign-in" },
+  );
   let sent = NOTHING;
   for (const snapshot of ready.filter((one) => one.userId === user)) {
     const said = await sendOne(snapshot, mode);
-    if (said.kind === "taken") sent = { ...sent, taken: sent.taken + 1, ...(said.message && { message: said.message }) };
+    if (said.kind === "taken")
+      sent = { ...sent, taken: sent.taken + 1, ...(said.message && { message: said.message }) };
     if (said.kind === "rejected") sent = { ...sent, rejected: sent.rejected + 1 };
     if (said.kind === "sign-in" || said.kind === "later") return { ...sent, stopped: said.kind };
   }

@@ -41,7 +41,8 @@ const bridge = {
     problems.set(context, found);
     context.setDefaultTimeout(PATIENCE);
     context.on("console", (message) => {
-      if (["error", "warning"].includes(message.type())) found.push(`${message.type()}: ${message.text()} (${message.location().url})`);
+      if (["error", "warning"].includes(message.type()))
+        found.push(`${message.type()}: ${message.text()} (${message.location().url})`);
     });
     context.on("weberror", (error) => found.push(`uncaught: ${error.error().stack ?? error.error()}`));
     return context;
@@ -57,7 +58,11 @@ const bridge = {
     const target = objects[page] as Page;
     await target.evaluate(AXE);
     return target.evaluate(async () => {
-      const axe = (globalThis as unknown as { axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> } }).axe;
+      const axe = (
+        globalThis as unknown as {
+          axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
+        }
+      ).axe;
       const { violations } = await axe.run();
       return violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html}`));
     });
@@ -74,7 +79,12 @@ const bridge = {
       });
       void session.send("ServiceWorker.enable");
     });
-    await session.send("ServiceWorker.dispatchSyncEvent", { origin: new URL(scope).origin, registrationId, tag, lastChance: false });
+    await session.send("ServiceWorker.dispatchSyncEvent", {
+      origin: new URL(scope).origin,
+      registrationId,
+      tag,
+      lastChance: false,
+    });
     await session.detach();
   },
 

@@ -17,7 +17,10 @@ export async function chromium(): Promise<Chromium> {
   const { version } = JSON.parse(readFileSync(join(PACKAGE, "package.json"), "utf8")) as { version: string };
   const folder = join(MODULES, `.chromium-${version}`);
   if (!existsSync(folder)) await unpack(folder);
-  return { path: join(folder, "chromium"), env: { LD_LIBRARY_PATH: join(folder, "al2023/lib"), FONTCONFIG_FILE: join(folder, "fonts.conf") } };
+  return {
+    path: join(folder, "chromium"),
+    env: { LD_LIBRARY_PATH: join(folder, "al2023/lib"), FONTCONFIG_FILE: join(folder, "fonts.conf") },
+  };
 }
 
 /** Unpack under a name of our own, then rename: two processes that start at once do not see each other's halves. */
@@ -26,7 +29,8 @@ async function unpack(folder: string): Promise<void> {
   mkdirSync(mine);
   process.env.TMPDIR = mine; // where the package unpacks to
   const { inflate } = await import("@sparticuz/chromium");
-  for (const part of ["chromium.br", "fonts.tar.br", "swiftshader.tar.br", "al2023.tar.br"]) await inflate(join(PACKAGE, "bin", part));
+  for (const part of ["chromium.br", "fonts.tar.br", "swiftshader.tar.br", "al2023.tar.br"])
+    await inflate(join(PACKAGE, "bin", part));
   delete process.env.TMPDIR;
   const fonts = `<dir>${folder}/fonts</dir><dir>/usr/share/fonts</dir><cachedir>${folder}/fonts-cache</cachedir>`;
   writeFileSync(join(mine, "fonts.conf"), `<?xml version="1.0"?><fontconfig>${fonts}</fontconfig>`);

@@ -34,7 +34,10 @@ export function BoardLinks() {
   return (
     <section class="panel" aria-labelledby="boards">
       <h2 id="boards">Live board</h2>
-      <p>Open this link on a TV, a laptop or a phone, and everybody sees the scores. Who has the link sees them without signing in.</p>
+      <p>
+        Open this link on a TV, a laptop or a phone, and everybody sees the scores. Who has the link sees them without
+        signing in.
+      </p>
       <ul class="lines bare">
         {links.map((link) => (
           <li key={link.token} class="line">

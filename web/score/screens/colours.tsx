@@ -24,7 +24,12 @@ function Choice({ patrol }: { patrol: Patrol }) {
       <span class={`swatch fill-${now || "none"}`} aria-hidden="true" />
       <label class="field grow">
         <span>{patrol.name}</span>
-        <select value={now} onChange={(event) => void model.saveColours({ ...state.colours, [patrol.id]: colour(event.currentTarget.value) })}>
+        <select
+          value={now}
+          onChange={(event) =>
+            void model.saveColours({ ...state.colours, [patrol.id]: colour(event.currentTarget.value) })
+          }
+        >
           <option value="">no colour</option>
           {COLOURS.map((name) => (
             <option key={name} value={name}>

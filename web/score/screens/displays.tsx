@@ -36,7 +36,10 @@ function Display({ board, done }: { board: Scoreboard; done: () => Promise<void>
     void change("PUT", "/name", { name }, "Name saved.");
   };
   const revoke = async () => {
-    const question = { text: `Take away ${board.name}? It then shows no scores until somebody sets it up again.`, yes: "Take away" };
+    const question = {
+      text: `Take away ${board.name}? It then shows no scores until somebody sets it up again.`,
+      yes: "Take away",
+    };
     if (await ask(question)) await change("DELETE", "", undefined, `${board.name} was taken away.`);
   };
   return (
@@ -55,7 +58,9 @@ function Display({ board, done }: { board: Scoreboard; done: () => Promise<void>
         <select
           value={id(board.sectionId ?? "")}
           aria-label={`Section that ${board.name} shows`}
-          onChange={(event) => void change("PUT", "/section", { sectionId: event.currentTarget.value }, "Section changed.")}
+          onChange={(event) =>
+            void change("PUT", "/section", { sectionId: event.currentTarget.value }, "Section changed.")
+          }
         >
           {!board.sectionId && <option value="">no section</option>}
           {state.sections.map((section) => (
@@ -66,7 +71,9 @@ function Display({ board, done }: { board: Scoreboard; done: () => Promise<void>
         </select>
       </label>
       <div class="row">
-        <p class="small-print grow">{board.lastUsedAt ? `Last seen ${ago(Date.parse(board.lastUsedAt), Date.now())}` : "Not seen yet"}</p>
+        <p class="small-print grow">
+          {board.lastUsedAt ? `Last seen ${ago(Date.parse(board.lastUsedAt), Date.now())}` : "Not seen yet"}
+        </p>
         <button type="button" class="plain small" aria-label={`Take away ${board.name}`} onClick={() => void revoke()}>
           Take away
         </button>

@@ -25,7 +25,9 @@ export function History() {
     <>
       <h1>History</h1>
       {trouble && <p class="notice calm">{trouble}</p>}
-      {data && lines.length === 0 && <p class="empty">No points yet. They appear here once they are in Online Scout Manager.</p>}
+      {data && lines.length === 0 && (
+        <p class="empty">No points yet. They appear here once they are in Online Scout Manager.</p>
+      )}
       <ul class="lines">
         {lines.map((line) => (
           <Line key={line.id} line={line} done={again} />
@@ -48,7 +50,9 @@ function Line({ line, done }: { line: HistoryLine; done: () => Promise<void> }) 
     if (!(await ask({ text, yes: "Undo" }))) return;
     // One key for the undo of one line: asked twice, it is still one undo.
     const key = { "X-Idempotency-Key": `undo-${line.id}` };
-    const undone = await model.trying(() => write("POST", `/api/admin/history/${encodeURIComponent(line.id)}/undo`, undefined, key));
+    const undone = await model.trying(() =>
+      write("POST", `/api/admin/history/${encodeURIComponent(line.id)}/undo`, undefined, key),
+    );
     if (undone) model.tell("good", `Undone: ${line.patrolName} ${signed(line.points)}.`);
     await Promise.all([model.refresh(), done()]);
   };
@@ -57,7 +61,10 @@ function Line({ line, done }: { line: HistoryLine; done: () => Promise<void> }) 
       <span class={line.points < 0 ? "points-tag less" : "points-tag"}>{signed(line.points)}</span>
       <div class="grow">
         <p class="line-title">
-          {line.patrolName} <span class="change">{figure(line.previousScore)} → {figure(line.newScore)}</span>
+          {line.patrolName}{" "}
+          <span class="change">
+            {figure(line.previousScore)} → {figure(line.newScore)}
+          </span>
         </p>
         <p class="small-print">
           {line.userName}, {clock(Date.parse(line.createdAt), Date.now())}
@@ -66,7 +73,12 @@ function Line({ line, done }: { line: HistoryLine; done: () => Promise<void> }) 
       {line.undoneBy ? (
         <span class="small-print">undone</span>
       ) : (
-        <button type="button" class="plain small" aria-label={`Undo ${signed(line.points)} for ${line.patrolName}`} onClick={() => void undo()}>
+        <button
+          type="button"
+          class="plain small"
+          aria-label={`Undo ${signed(line.points)} for ${line.patrolName}`}
+          onClick={() => void undo()}
+        >
           Undo
         </button>
       )}

@@ -25,7 +25,9 @@ export function Scores() {
           Refresh
         </button>
       </div>
-      {patrols.length === 0 && <p class="empty">{state.signedIn && !state.trouble ? "No patrols in this section yet." : "No scores yet."}</p>}
+      {patrols.length === 0 && (
+        <p class="empty">{state.signedIn && !state.trouble ? "No patrols in this section yet." : "No scores yet."}</p>
+      )}
       <ul class="cards">
         {patrols.map((patrol) => (
           <Card key={patrol.id} patrol={patrol} />
@@ -117,7 +119,9 @@ function SubmitBar() {
   const { model, state } = useModel();
   const patrols = state.scores?.patrols ?? [];
   const place = (patrolId: string) => patrols.findIndex((patrol) => patrol.id === patrolId);
-  const working = state.working.filter((one) => one.sectionId === state.sectionId).sort((a, b) => place(a.patrolId) - place(b.patrolId));
+  const working = state.working
+    .filter((one) => one.sectionId === state.sectionId)
+    .sort((a, b) => place(a.patrolId) - place(b.patrolId));
   if (working.length === 0) return null;
   return (
     <form

@@ -24,7 +24,10 @@ function Account() {
   const ask = useAsk();
   const leave = async () => {
     const kept = unsent(state.outbox);
-    const text = kept === 0 ? "Sign out on this device?" : `${counted(kept, "change")} not sent yet. They stay on this device until you sign in again. Sign out?`;
+    const text =
+      kept === 0
+        ? "Sign out on this device?"
+        : `${counted(kept, "change")} not sent yet. They stay on this device until you sign in again. Sign out?`;
     if (await ask({ text, yes: "Sign out" })) await model.signOut();
   };
   return (

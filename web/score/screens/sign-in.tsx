@@ -13,7 +13,11 @@ export function SignIn() {
       <img src="/admin/icon.svg" alt="" width="96" height="96" />
       <h1>Patrol points</h1>
       <p>Give patrols their points, with or without signal. They end up in Online Scout Manager.</p>
-      {kept > 0 && <p class="notice calm">{counted(kept, "change")} from before is safe on this device and goes out after you sign in.</p>}
+      {kept > 0 && (
+        <p class="notice calm">
+          {counted(kept, "change")} from before is safe on this device and goes out after you sign in.
+        </p>
+      )}
       {state.reachable ? (
         <a class="button main" href={LOGIN}>
           Sign in with Online Scout Manager

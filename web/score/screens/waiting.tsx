@@ -24,7 +24,9 @@ export function Waiting() {
   return (
     <>
       <h1>Waiting</h1>
-      {waitingCount(state) === 0 && pending.length === 0 && <p class="empty">Nothing is waiting. All points are in Online Scout Manager.</p>}
+      {waitingCount(state) === 0 && pending.length === 0 && (
+        <p class="empty">Nothing is waiting. All points are in Online Scout Manager.</p>
+      )}
       <Here />
       {pending.length > 0 && <h2>At the server</h2>}
       <ul class="lines">
@@ -63,7 +65,8 @@ function OnDevice({ snapshot }: { snapshot: Snapshot }) {
   const foreign = state.user !== undefined && snapshot.userId !== state.user.osmUserId;
   const refused = snapshot.status === "rejected";
   const discard = async () => {
-    if (await ask({ text: `Discard ${what}? These points are then gone.`, yes: "Discard" })) await model.discard(snapshot.id);
+    if (await ask({ text: `Discard ${what}? These points are then gone.`, yes: "Discard" }))
+      await model.discard(snapshot.id);
   };
   return (
     <li class={refused ? "line stuck" : "line"}>
@@ -76,7 +79,12 @@ function OnDevice({ snapshot }: { snapshot: Snapshot }) {
       </div>
       <div class="acts">
         {refused && (
-          <button type="button" class="plain small" aria-label={`Try again: ${what}`} onClick={() => void model.retry(snapshot.id)}>
+          <button
+            type="button"
+            class="plain small"
+            aria-label={`Try again: ${what}`}
+            onClick={() => void model.retry(snapshot.id)}
+          >
             Try again
           </button>
         )}
@@ -119,10 +127,13 @@ function There({ line }: { line: PendingLine }) {
         <p class="why">{line.message || REASONS[line.reason ?? ""] || "On its way."}</p>
         {review && line.expected !== undefined && line.found !== undefined && (
           <p class="why">
-            {name} should have had {counted(line.expected, "point")}, but Online Scout Manager shows {figure(line.found)}. Somebody may have changed it.
+            {name} should have had {counted(line.expected, "point")}, but Online Scout Manager shows{" "}
+            {figure(line.found)}. Somebody may have changed it.
           </p>
         )}
-        {line.retryAt && <p class="small-print">Will be tried again at {clock(Date.parse(line.retryAt), Date.now())}.</p>}
+        {line.retryAt && (
+          <p class="small-print">Will be tried again at {clock(Date.parse(line.retryAt), Date.now())}.</p>
+        )}
         {line.reason === "auth_revoked" && (
           <a class="button plain small" href={`/admin/login?return=${encodeURIComponent("/admin/")}`}>
             Sign in again
@@ -131,7 +142,12 @@ function There({ line }: { line: PendingLine }) {
       </div>
       {stuck && (
         <div class="acts">
-          <button type="button" class="plain small" aria-label={`${review ? "Apply anyway" : "Try again"}: ${what}`} onClick={() => void act("retry")}>
+          <button
+            type="button"
+            class="plain small"
+            aria-label={`${review ? "Apply anyway" : "Try again"}: ${what}`}
+            onClick={() => void act("retry")}
+          >
             {review ? "Apply anyway" : "Try again"}
           </button>
           <button type="button" class="plain small" aria-label={`Discard ${what}`} onClick={() => void discard()}>
