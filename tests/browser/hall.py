@@ -29,6 +29,7 @@ class Seen:
 class Hall:
     """What the server holds, and what shall go wrong. The server works on it in its thread; tests set plain values."""
 
+    names: dict[str, str] = field(default_factory=lambda: dict(PATROLS))
     scores: dict[str, int] = field(default_factory=lambda: {"72699": 100, "72700": 80, "132322": 95})
     history: list[dict[str, Any]] = field(default_factory=list)
     pending: list[dict[str, Any]] = field(default_factory=list)
@@ -48,7 +49,7 @@ class Hall:
 
     def score(self, name: str) -> int:
         """The score of the patrol with this name."""
-        return self.scores[next(key for key, value in PATROLS.items() if value == name)]
+        return self.scores[next(key for key, value in self.names.items() if value == name)]
 
     def submissions(self) -> list[Seen]:
         return [call for call in self.calls if call.method == "POST" and call.path.endswith("/scores")]
@@ -82,7 +83,7 @@ class Hall:
         line = {
             "id": len(self.history) + 1,
             "patrolId": patrol,
-            "patrolName": PATROLS[patrol],
+            "patrolName": self.names[patrol],
             "points": points,
             "previousScore": before,
             "newScore": before + points,
@@ -98,7 +99,7 @@ class Hall:
             "id": uuid4().hex,
             "sectionId": 40104,
             "patrolId": patrol,
-            "patrolName": PATROLS[patrol],
+            "patrolName": self.names[patrol],
             "points": points,
             "state": "pending",
             "reason": reason,

@@ -16,7 +16,7 @@ from uuid import uuid4
 from aiohttp import WSMsgType, web
 
 from tests.browser import PAGES
-from tests.browser.hall import PATROLS, Hall, Seen, stamp
+from tests.browser.hall import Hall, Seen, stamp
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -124,7 +124,7 @@ class Api:
 
     def patrols(self) -> list[dict[str, Any]]:
         waiting = [entry for entry in self.hall.pending if entry["state"] != "dead"]
-        delta = {key: sum(e["points"] for e in waiting if e["patrolId"] == key) for key in PATROLS}
+        delta = {key: sum(e["points"] for e in waiting if e["patrolId"] == key) for key in self.hall.names}
         return [
             {
                 "id": key,
@@ -133,7 +133,7 @@ class Api:
                 "pendingDelta": delta[key],
                 "hasPending": any(entry["patrolId"] == key for entry in waiting),
             }
-            for key, name in PATROLS.items()
+            for key, name in self.hall.names.items()
         ]
 
     async def scores(self, request: web.Request) -> web.StreamResponse:

@@ -91,3 +91,12 @@ def test_a_link_that_was_stopped_shows_no_scores_any_more(
     server.tell_boards()
     board.sees("This link no longer works.")
     assert board.css(".patrol").count() == 0
+
+
+def test_a_dozen_patrols_fit_a_screen_that_nobody_scrolls(open_a: Callable[..., Device], hall: Hall) -> None:
+    hall.names = {str(number): f"Patrol {number}" for number in range(12)}
+    hall.scores = {str(number): number * 10 for number in range(12)}
+    hall.boards.append("hall-tv")
+    page = open_a(viewport={"width": 1920, "height": 1080}).page("/board/hall-tv")
+    page.role("heading", "Patrol 11").wait()
+    assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")

@@ -29,7 +29,7 @@ function Board({ token }: { token: string }) {
         <p class="group">{scores?.section?.groupName}</p>
       </header>
       {scores && (
-        <ol class={scores.patrols.length > 5 ? "bars many" : "bars"}>
+        <ol class="bars" style={{ "--rows": Math.max(3, scores.patrols.length) }}>
           {bars(scores).map((bar, index) => (
             <Row key={bar.id} bar={bar} index={index} />
           ))}
