@@ -348,14 +348,17 @@ async def test_values_that_another_release_wrote_are_read_anew(hall: Hall) -> No
 @in_hall
 async def test_a_device_that_goes_away_leaves_the_answer_to_the_others(hall: Hall) -> None:
     async with hall.replica() as one:
-        tokens = [await hall.device(one) for _ in range(2)]
+        token = await hall.device(one)
+        device = one.devices.of_token(digest(token))
+        assert device is not None
         await hall.osm.control("hold", name="read", endpoint="patrols")
-        gone = asyncio.create_task(one.get(tokens[0]))
+        gone, waiting = [asyncio.create_task(one.patrols.scores(device)) for _ in range(2)]
         await hall.osm.reached("read")
         gone.cancel()
-        waiting = asyncio.create_task(one.get(tokens[1]))
+        with pytest.raises(asyncio.CancelledError):
+            await gone
         await hall.osm.control("release", name="read")
-        assert (await waiting).points == SCORES
+        assert not (await waiting).scores.stale
         assert len(await hall.calls("patrols")) == 1
 
 
