@@ -409,3 +409,20 @@ def test_colours_and_scores_of_a_section(tell: Tell) -> None:
         assert refreshed["patrols"] == scores["patrols"]
 
     tell(story)
+
+
+def test_a_read_that_began_before_points_arrived_does_not_hide_them(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        path = f"/api/admin/sections/{SCOUTS}"
+        before = (await hall.robin.ask("GET", f"{path}/scores"))[1]["patrols"][0]["score"]
+        await hall.osm.control("hold", name="read", point="before_answer", endpoint="patrols")
+        reading = asyncio.create_task(hall.robin.ask("POST", f"{path}/refresh"))
+        await hall.osm.reached("read")
+        assert (await hall.robin.give({EAGLES: 5}))[0] == 200
+        await hall.osm.control("release", name="read")
+        status, scores, _ = await reading
+        assert status == 200
+        assert scores["patrols"][0]["score"] == before + 5
+        assert (await hall.robin.ask("GET", f"{path}/scores"))[1]["patrols"][0]["score"] == before + 5
+
+    tell(story)

@@ -172,6 +172,7 @@ class Fetching:
         if term.term_id is None:
             return
         if wanted.scores or (before is not None and before.term_id != term.term_id):
+            stored = await self._shelf.stored_scores(section_id)
             patrols = await self._client.patrols(credential, section_id, term.term_id)
             budget = await self._standing.budget(credential.user_id)
             fresh = self._thresholds.fresh_seconds(None if budget is None else budget.remaining)
@@ -179,7 +180,9 @@ class Fetching:
             scores = SectionScores(
                 patrols=patrols, cached_at=now, valid_until=now + timedelta(seconds=fresh), term_id=term.term_id
             )
-            await self._shelf.put_scores(section_id, scores)
+            if not await self._shelf.replace_scores(section_id, stored, scores):
+                log.info("patrols.read_again", extra={"section_id": section_id})
+                return
         if known.failure is not None:
             await self._shelf.forget_failures(section_id, device.osm_user_id)
 

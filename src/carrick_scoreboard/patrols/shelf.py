@@ -72,9 +72,27 @@ class Shelf:
 
     async def put_scores(self, section_id: int, scores: SectionScores) -> None:
         """These are the section's scores from now on; whoever shows them is told when they have changed."""
+        await self._kv.set(scores_key(section_id), msgspec.json.encode(scores), ttl=self._kept_seconds)
+        await self._put(section_id, scores)
+
+    async def stored_scores(self, section_id: int) -> bytes | None:
+        """The scores as they are stored, to be replaced by `replace_scores`."""
+        return await self._kv.get(scores_key(section_id))
+
+    async def replace_scores(self, section_id: int, stored: bytes | None, scores: SectionScores) -> bool:
+        """The same, if what is stored is still that: points that went to OSM during a read are not in what it read."""
+        key, value = scores_key(section_id), msgspec.json.encode(scores)
+        if stored is None:
+            replaced = await self._kv.set_if_absent(key, value, ttl=self._kept_seconds)
+        else:
+            replaced = await self._kv.compare_and_set(key, stored, value, ttl=self._kept_seconds)
+        if replaced:
+            await self._put(section_id, scores)
+        return replaced
+
+    async def _put(self, section_id: int, scores: SectionScores) -> None:
         before = self._last.get(section_id)
         self._remember(section_id, scores)
-        await self._kv.set(scores_key(section_id), msgspec.json.encode(scores), ttl=self._kept_seconds)
         if before is None or before.patrols != scores.patrols:
             await self.tell(section_id)
 
@@ -101,7 +119,8 @@ class Shelf:
         await self._kv.delete(term_key(section_id, user_id))
         scores = await self.last_scores(section_id)
         if scores is not None:
-            await self.put_scores(section_id, msgspec.structs.replace(scores, valid_until=scores.cached_at))
+            long_ago = scores.cached_at - timedelta(seconds=1)  # the moment itself may be a part of a second ahead
+            await self.put_scores(section_id, msgspec.structs.replace(scores, valid_until=long_ago))
 
     async def tell(self, section_id: int) -> None:
         """Devices and boards of the section read again."""
