@@ -119,9 +119,10 @@ def test_points_in_doubt_are_applied_or_discarded_by_the_leader(leader: Page, ha
     assert (hall.score("Eagles"), hall.score("Lions")) == (105, 80)
 
 
-def test_another_section_can_be_chosen_and_stays_chosen(leader: Page) -> None:
+def test_another_section_can_be_chosen_and_stays_chosen(leader: Page, hall: Hall) -> None:
     leader.role("combobox", "Section").choose("Explorers – 1st Carrick")
     leader.sees("No patrols in this section yet.")
+    until(lambda: any("/40105/scores" in call.path for call in hall.calls), "the section is asked for")
     leader.reload()
     leader.sees("No patrols in this section yet.")
 

@@ -89,10 +89,10 @@ export class Model {
   /** Have the server read the scores again, too. */
   async refreshDeeply(): Promise<void> {
     const { sectionId, signedIn } = this.state;
-    this.#set({ busy: true });
-    if (signedIn && sectionId) await this.trying(() => write("POST", `/api/admin/sections/${sectionId}/refresh`));
-    await this.refresh();
-    this.#set({ busy: false });
+    await this.#busily(async () => {
+      if (signedIn && sectionId) await this.trying(() => write("POST", `/api/admin/sections/${sectionId}/refresh`));
+      await this.refresh();
+    });
   }
 
   /** Read again what this device keeps: another tab or the service worker has changed it. */
@@ -134,13 +134,15 @@ export class Model {
   /** Send what waits because a person wants it now. */
   async sendNow(): Promise<void> {
     await askForSync();
-    this.#set({ busy: true });
-    const sent = await send("interactive", true);
-    await this.refresh();
-    this.#set({ ...(await local()), busy: false });
-    const notice = told(sent, this.state.outbox);
-    if (notice) this.#set({ notice });
-    else this.hush();
+    await this.#busily(async () => {
+      const sent = await send("interactive", true);
+      await this.refresh();
+      const own = this.state.outbox.filter((one) => one.userId === this.state.user?.osmUserId);
+      const notice = told(sent, own);
+      if (notice) this.#set({ notice });
+      else this.hush();
+      if (own.length > 0) await navigator.storage?.persist?.(); // unsent points are not to be cleared away to save room
+    });
   }
 
   /** Send what has become due by itself, and look whether the server got further. Costs little when it did not. */
@@ -179,8 +181,7 @@ export class Model {
     await attempt("POST", "/admin/logout");
     await this.trying(async () => {
       if ((await session()).authenticated) throw new Refused(500, "Signing out did not work. Please try again.");
-      await store.forget();
-      this.#replace({ ...EMPTY, ready: true, signedIn: false, ...(await local()) });
+      await this.#forget(false);
     });
   }
 
@@ -190,7 +191,7 @@ export class Model {
     if (done) this.#set({ colours, notice: { tone: "good", text: "Colours saved." } });
   }
 
-  /** Tell the leader something; nothing replaces the last notice by nothing. */
+  /** Tell the leader something, in place of what was told before. */
   tell(tone: Notice["tone"], text: string): void {
     this.#set({ notice: { tone, text } });
   }
@@ -213,6 +214,15 @@ export class Model {
     this.#replace(rest);
   }
 
+  async #busily(work: () => Promise<void>): Promise<void> {
+    this.#set({ busy: true });
+    try {
+      await work();
+    } finally {
+      this.#set({ busy: false });
+    }
+  }
+
   async #refreshWhileStale(): Promise<void> {
     while (this.#stale) {
       this.#stale = false;
@@ -232,15 +242,19 @@ export class Model {
   }
 
   async #refreshFor(found: Session, user: NonNullable<Session["user"]>): Promise<void> {
-    if (this.state.user && this.state.user.osmUserId !== user.osmUserId) await store.forget();
-    const answer = await read<{ sections: Section[] }>("/api/admin/sections");
+    if (this.state.user && this.state.user.osmUserId !== user.osmUserId) await this.#forget(true);
+    const [answer, { pending }] = await Promise.all([
+      read<{ sections: Section[] }>("/api/admin/sections"),
+      read<{ pending: PendingLine[] }>("/api/admin/pending"),
+    ]);
     const sections = answer.sections.map((one) => ({ ...one, id: id(one.id) }));
+    // Only now, after the last wait: the leader may have chosen another section meanwhile.
     const wanted = [this.state.sectionId, found.selectedSectionId, sections[0]?.id];
     const sectionId = wanted.find((one) => sections.some((section) => section.id === one));
-    const { pending } = await read<{ pending: PendingLine[] }>("/api/admin/pending");
-    this.#set({ user, sections, pending, ...(sectionId && { sectionId }) });
+    this.#set({ user, sections, pending, pendingWrites: found.pendingWrites, ...(sectionId && { sectionId }) });
     await this.#remember();
     if (sectionId) await this.#refreshSection(sectionId);
+    else this.#set({ scores: { patrols: [] } });
   }
 
   async #refreshSection(sectionId: string): Promise<void> {
@@ -263,6 +277,12 @@ export class Model {
     if (error.status === 0) this.#set({ reachable: false });
     else if (error.status === 401) this.#set({ signedIn: false });
     else this.#set({ trouble: error.message });
+  }
+
+  /** Somebody else is here, or nobody: forget what the last one saw. Points that were not sent stay. */
+  async #forget(signedIn: boolean): Promise<void> {
+    await store.forget();
+    this.#replace({ ...EMPTY, ready: true, signedIn, ...(await local()) });
   }
 
   #owner(): Owner | undefined {
@@ -313,15 +333,13 @@ async function askForSync(): Promise<void> {
   }
 }
 
-/** What to say after sending; nothing when the page asks to sign in anyway. */
-function told(sent: Sent, outbox: readonly Snapshot[]): Notice | undefined {
+/** What to say after sending, given what is left of one's own; nothing when the page asks to sign in anyway. */
+function told(sent: Sent, left: readonly Snapshot[]): Notice | undefined {
   if (sent.rejected > 0) return { tone: "bad", text: "Some points were refused. Look under Waiting." };
   if (sent.stopped === "sign-in") return undefined;
-  const wait = outbox.find((one) => one.notBefore !== undefined)?.reason;
-  if (sent.stopped === "later" && wait)
-    return { tone: "calm", text: `${wait} Your points are safe on this device and go out by themselves.` };
-  if (sent.stopped === "later")
-    return { tone: "calm", text: "No connection. Your points are safe on this device and go out by themselves." };
+  const waiting = left.find((one) => one.status === "waiting");
+  const safe = "Your points are safe on this device and go out by themselves.";
+  if (waiting) return { tone: "calm", text: `${waiting.reason ?? ""} ${safe}`.trim() };
   if (sent.message) return { tone: "calm", text: sent.message };
-  return { tone: "good", text: "Points sent." };
+  return sent.taken > 0 || left.length === 0 ? { tone: "good", text: "Points sent." } : undefined;
 }
