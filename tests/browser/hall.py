@@ -45,7 +45,7 @@ class Hall:
     refusals: list[tuple[int, dict[str, Any], dict[str, str]]] = field(default_factory=list)
     limited_until: datetime | None = None
     stale: bool = False
-    hold: threading.Event | None = None
+    holds: dict[tuple[str, str], threading.Event] = field(default_factory=dict)
 
     def score(self, name: str) -> int:
         """The score of the patrol with this name."""
@@ -65,6 +65,14 @@ class Hall:
         """Answer the next submissions with this instead of taking them."""
         headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
         self.refusals += [(status, {"error": error, "message": message}, headers)] * times
+
+    def hold(self, method: str, end: str) -> threading.Event:
+        """Let calls whose path ends so wait, after they were noted, until the event is set."""
+        return self.holds.setdefault((method, end), threading.Event())
+
+    def held(self, method: str, path: str) -> threading.Event | None:
+        """What a call must wait for."""
+        return next((event for (kind, end), event in self.holds.items() if kind == method and path.endswith(end)), None)
 
     def expire(self) -> None:
         """Every session ends."""

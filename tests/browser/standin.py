@@ -79,6 +79,9 @@ class Api:
             self.hall.calls.append(
                 Seen(request.method, request.path, request.headers.copy(), json.loads(body or "null"))
             )
+        hold = self.hall.held(request.method, request.path)
+        if hold is not None:
+            await asyncio.to_thread(hold.wait)
         if request.path.startswith("/api/admin/") and not request.path.endswith("/session"):
             if self.token(request) is None:
                 return problem(401, "unauthorized", "Please sign in.")
@@ -141,9 +144,6 @@ class Api:
         return web.json_response({"section": SECTIONS[0], "termId": 1, "patrols": patrols, "fetchedAt": stamp()})
 
     async def submit(self, request: web.Request) -> web.StreamResponse:
-        hold = self.hall.hold
-        if hold is not None:
-            await asyncio.to_thread(hold.wait)
         if self.hall.refusals:
             status, said, headers = self.hall.refusals.pop(0)
             return web.json_response(said, status=status, headers=headers)
@@ -305,8 +305,8 @@ class StandIn:
         self._run(end())
 
     def close(self) -> None:
-        if self.hall.hold is not None:
-            self.hall.hold.set()
+        for event in self.hall.holds.values():
+            event.set()
         self._run(self._runner.cleanup())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)

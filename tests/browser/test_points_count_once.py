@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 import pytest
@@ -100,12 +99,12 @@ def test_two_tabs_send_what_waits_one_at_a_time(leader: Page, phone: Device, hal
 
 
 def test_a_reload_while_the_points_are_sent_counts_them_once(leader: Page, hall: Hall) -> None:
-    hall.hold = threading.Event()
+    hold = hall.hold("POST", "/scores")
     send_five(leader)
     until(lambda: len(hall.submissions()) == 1, "the request is under way")
     leader.reload()
     leader.css(".pill.waiting").containing("1 waiting").wait()
-    hall.hold.set()
+    hold.set()
     nothing_waits(leader)
     assert len(set(hall.keys())) == 1
     assert hall.score("Eagles") == 105

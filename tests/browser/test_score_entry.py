@@ -127,6 +127,17 @@ def test_another_section_can_be_chosen_and_stays_chosen(leader: Page, hall: Hall
     leader.sees("No patrols in this section yet.")
 
 
+def test_a_section_chosen_while_the_page_refreshes_stays_chosen(leader: Page, hall: Hall) -> None:
+    before = len(hall.calls)
+    hold = hall.hold("GET", "/pending")
+    leader.evaluate("dispatchEvent(new Event('focus'))")
+    until(lambda: any(call.path.endswith("/pending") for call in hall.calls[before:]), "the refresh is under way")
+    leader.role("combobox", "Section").choose("Explorers – 1st Carrick")
+    hold.set()
+    until(lambda: any("/40105/scores" in call.path for call in hall.calls), "the section is asked for")
+    leader.sees("No patrols in this section yet.")
+
+
 def test_everything_can_be_done_with_the_keyboard(leader: Page, hall: Hall) -> None:
     def tab_to(name: str) -> None:
         focused = "document.activeElement.getAttribute('aria-label') || document.activeElement.innerText"
