@@ -82,7 +82,7 @@ web: $(PAGES) ## build the web pages
 # The lock of npm names versions and hashes, and no address. No package may run a script when it is installed.
 $(NPM): web/package.json web/package-lock.json web/.npmrc | $(STAMP)
 	@echo "Installing the pinned packages of the web pages (once; a minute or less)"
-	@cd web && ../$(BIN)/node ../$(BIN)/npm-cli.js ci --silent
+	@cd web && ../$(BIN)/node ../$(BIN)/npm-cli.js ci --loglevel error
 	@touch $@
 
 $(PAGES): $(NPM) $(SCRIPT)
@@ -109,5 +109,6 @@ lock: ## resolve the dependencies again and rewrite requirements.lock
 	{ head -n 1 requirements.lock && cat "$$tools/lock"; } > "$$tools/new" && cp "$$tools/new" requirements.lock
 
 clean: ## remove the environment and everything that was built
-	@rm -rf $(VENV) dist build site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache web/node_modules src/carrick_scoreboard/static
+	@rm -rf $(VENV) dist build site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf web/node_modules src/carrick_scoreboard/static
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
