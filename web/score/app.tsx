@@ -5,6 +5,7 @@ import { counted } from "../shared/words.ts";
 import type { Model, State } from "./model.ts";
 import { unsent } from "./queue.ts";
 import { AskProvider } from "./ask.tsx";
+import { SectionOptions } from "./sections.tsx";
 import { History } from "./screens/history.tsx";
 import { Scores } from "./screens/scores.tsx";
 import { SetUp } from "./screens/set-up.tsx";
@@ -80,11 +81,7 @@ function Header() {
       <label class="section-choice">
         <span class="unseen">Section</span>
         <select value={state.sectionId} onChange={(event) => void model.chooseSection(event.currentTarget.value)}>
-          {state.sections.map((section) => (
-            <option key={section.id} value={section.id}>
-              {section.name} – {section.groupName}
-            </option>
-          ))}
+          <SectionOptions sections={state.sections} />
         </select>
       </label>
       <div class="signs" role="status">

@@ -4,6 +4,7 @@ import { ago } from "../../shared/words.ts";
 import { useModel } from "../app.tsx";
 import { useAsk } from "../ask.tsx";
 import { useReading } from "../reading.ts";
+import { SectionOptions } from "../sections.tsx";
 import { write } from "../server.ts";
 
 export function Displays() {
@@ -63,11 +64,7 @@ function Display({ board, done }: { board: Scoreboard; done: () => Promise<void>
           }
         >
           {!board.sectionId && <option value="">no section</option>}
-          {state.sections.map((section) => (
-            <option key={section.id} value={section.id}>
-              {section.name} – {section.groupName}
-            </option>
-          ))}
+          <SectionOptions sections={state.sections} />
         </select>
       </label>
       <div class="row">
