@@ -386,7 +386,7 @@ def test_a_leader_sees_renames_moves_and_shuts_out_their_own_displays_only(tell:
             assert (await hazel.ask("DELETE", path))[0] == 404
         assert (await hall.robin.ask("PUT", f"{path}/name", {"name": "Den"}))[1]["name"] == "Den"
         assert (await hall.robin.ask("PUT", f"{path}/section", {"sectionId": 40103}))[1]["sectionId"] == 40103
-        assert (await hall.robin.ask("PUT", f"{path}/section", {"sectionId": 40202}))[0] == 404
+        assert (await hall.robin.ask("PUT", f"{path}/section", {"sectionId": "40202"}))[0] == 404
         assert (await hall.robin.ask("DELETE", path))[0] == 204
         while (await hall.service.get("/api/v1/patrols", Authorization=f"Bearer {token}"))[0] != 401:  # noqa: ASYNC110
             await asyncio.sleep(0.05)

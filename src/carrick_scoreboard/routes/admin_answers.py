@@ -127,7 +127,11 @@ class NewName(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
 
 class NewSection(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    section_id: Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+    """The number of a section, also as a text."""
+
+    section_id: (
+        Annotated[int, msgspec.Meta(ge=1, le=2**53)] | Annotated[str, msgspec.Meta(pattern="^[1-9][0-9]{0,14}$")]
+    )
 
 
 class HistoryQuery(msgspec.Struct, frozen=True):

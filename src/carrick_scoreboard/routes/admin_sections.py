@@ -125,9 +125,9 @@ class SectionApi:
 
     async def move(self, call: Call[Any, answers.NewSection]) -> answers.ScoreboardLine:
         leader = await self._leaders.require(call.request)
-        await self._leaders.section(leader, call.body.section_id)
-        device_id = whole(call.request, "id")
-        return _own(await self._threads.call(self._devices.move, device_id, leader.user_id, call.body.section_id))
+        section_id, device_id = int(call.body.section_id), whole(call.request, "id")
+        await self._leaders.section(leader, section_id)
+        return _own(await self._threads.call(self._devices.move, device_id, leader.user_id, section_id))
 
     async def rename(self, call: Call[Any, answers.NewName]) -> answers.ScoreboardLine:
         leader = await self._leaders.require(call.request)
