@@ -14,6 +14,7 @@ from carrick.entry import Gate
 from carrick.errors import InvalidInput
 from carrick.outbox.outbox import Outbox
 from carrick.relay.threads import Threads
+from carrick_scoreboard.moments import whole_second
 from carrick_scoreboard.sealing import digest
 from carrick_scoreboard.store.scores import CHANNEL, NewUpdate, Scores, Submission, Update
 from carrick_scoreboard.waiting import Why, why
@@ -216,7 +217,7 @@ def _patrol(updates: Sequence[Update], reasons: Mapping[int, Why], seen: int | N
             success=False,
             score=seen,
             is_temporary_error=waits[0].is_temporary,
-            retry_after=waits[0].retry_at,
+            retry_after=None if waits[0].retry_at is None else whole_second(waits[0].retry_at),
             error_message=waits[0].message,
         )
     return PatrolAnswer(
