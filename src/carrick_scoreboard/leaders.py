@@ -104,9 +104,10 @@ class Leaders:
         return await self._threads.call(self._stored.writable, leader.user_id)
 
     async def section(self, leader: Leader, section_id: int) -> WritableSection:
-        """A section of the leader. Raises Problem for any other, without asking OSM."""
-        if leader.session.revoked_at is not None:
-            raise Problem(403, "sign_in_again", "OSM wants you to sign in again")
+        """A section of the leader. Raises Problem for any other, without asking OSM.
+
+        Who must sign in again may still give points: they wait for that.
+        """
         for section in await self.sections(leader):
             if section.id == section_id:
                 return section

@@ -101,6 +101,7 @@ class ScoreApi:
         update = await self._own_dead(leader, call.request)
         await self._threads.call(self._scores.discard, update.id, leader.user_id)
         await self._threads.call(self._store.discard, CHANNEL, [update.entry_id])
+        await self._threads.call(self._scores.settle, not_applied=[update.entry_id])
         return web.Response(status=204)
 
     async def _line(self, update_id: int) -> answers.PendingLine:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -37,16 +39,26 @@ class Nursery:
 
     async def live(self, **job: Any) -> bool:
         """One replica; whether it died."""
-        return await asyncio.to_thread(self._live, job) == "died"
+        await self.start(**job)
+        return await self.ended()
 
-    def _live(self, job: dict[str, Any]) -> str:
+    async def start(self, **job: Any) -> int:
+        """A replica begins to live; its process id."""
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
-        answer: dict[str, str] = json.loads(self._process.stdout.readline())
+        return int((await asyncio.to_thread(self._answer))["pid"])
+
+    async def ended(self) -> bool:
+        """Wait until it has ended; whether it died."""
+        answer = await asyncio.to_thread(self._answer)
         assert answer["end"] != "failed", answer
-        return answer["end"]
+        return bool(answer["end"] == "died")
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
 
 
 class Ground(NamedTuple):
@@ -55,23 +67,47 @@ class Ground(NamedTuple):
     nursery: Nursery
     kind: Kind
     osm: Osm
+    redis_url: str = ""
+    other: Nursery | None = None
+    """Where a second replica lives, if there is one."""
 
     def job(self, key: str, **more: Any) -> dict[str, Any]:
         submission = {"points": POINTS, "user": ROBIN, "key": key}
-        return {"url": self.kind.url, "osm_port": self.osm.port, "submit": [submission], **more}
+        places = {"url": self.kind.url, "osm_port": self.osm.port, "redis_url": self.redis_url}
+        return {**places, "submit": [submission], **more}
 
 
 async def crash(ground: Ground, die_at: int) -> bool:
     """One run with a death at that step; False when there is no such step. What must hold is asserted."""
     key = f"crash-{die_at}"
-    before = {patrol: await ground.osm.points(patrol) for patrol, _ in POINTS}
-    died = await ground.nursery.live(**ground.job(key, die_at=die_at))
-    await settle(ground, key)
-    assert {patrol: await ground.osm.points(patrol) - before[patrol] for patrol in before} == {EAGLES: 8, LIONS: 2}
+    before = await scores(ground)
+    dying = ground.nursery.live(**ground.job(key, die_at=die_at))
+    if ground.other is None:
+        died = await dying
+    else:
+        died, _ = await asyncio.gather(dying, ground.other.live(**ground.job(key, rounds=3)))
+    await settle(ground, key, before)
     return died
 
 
-async def settle(ground: Ground, key: str) -> None:
+async def crash_in_call(ground: Ground, endpoint: str, point: str) -> None:
+    """One run in which the replica dies while OSM has its request, before or after it was applied."""
+    key, before = f"crash-{endpoint}-{point}", await scores(ground)
+    await ground.osm.control("hold", name="call", point=point, endpoint=endpoint)
+    replica = await ground.nursery.start(**ground.job(key))
+    await ground.osm.reached("call")
+    os.kill(replica, signal.SIGKILL)
+    assert await ground.nursery.ended()
+    await ground.osm.control("release", name="call")
+    await settle(ground, key, before)
+
+
+async def scores(ground: Ground) -> dict[int, int]:
+    """What OSM has."""
+    return {patrol: await ground.osm.points(patrol) for patrol, _ in POINTS}
+
+
+async def settle(ground: Ground, key: str, before: dict[int, int]) -> None:
     """The phone sends again what it had no answer to; replicas come until nothing is left to do."""
     for _ in range(3):
         ground.kind.clock.shift(1000)
@@ -82,3 +118,5 @@ async def settle(ground: Ground, key: str) -> None:
         assert ask("doubts_of", section_id=SCOUTS) == []
         assert len(rows) == len(POINTS)
         assert len({row["submission_id"] for row in rows}) == 1
+    after = await scores(ground)
+    assert {patrol: after[patrol] - before[patrol] for patrol in before} == {EAGLES: 8, LIONS: 2}

@@ -1,7 +1,7 @@
 """Replicas that die at a chosen step: `python -m tests.contract.scores.nursery` forks one per line of its input.
 
-A job is a JSON object: where the database and the simulator are, what to submit, and at which step to die (0: never).
-The answer is a line with how the replica ended (`died` or `done`) and how many steps it took until then.
+A job is a JSON object: where the database and the simulator are (and Redis, if there is one), what to submit, and at
+which step to die (0: never). The answer is two lines: the replica's process id, and how it ended: `died` or `done`.
 A step is a statement or a round trip to the database, or a side of a call to OSM.
 """
 
@@ -13,17 +13,26 @@ import os
 import signal
 import sys
 import threading
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import psycopg
 
 from carrick.outbox.sqlite import database as sqlite_database
+from carrick.relay.threads import Threads
+from carrick.settings import read_settings
 from carrick.testing import PostgresClock, SqliteClock
+from carrick.wiring import shared_state
+from carrick_scoreboard.patrols.shelf import Shelf
 from carrick_scoreboard.store.postgres.tables import PostgresTables
 from carrick_scoreboard.store.sqlite.tables import SqliteTables
-from tests.contract.scores.world import Kind, Leaders, Wall, World
+from carrick_scoreboard.wall import Wall
+from tests.contract.scores.world import Kind, Leaders, World
 from tests.osm import Osm
+
+NOWHERE = Path("no .env file")
 
 
 class Steps:
@@ -78,7 +87,11 @@ def kind_of(url: str) -> Kind:
 async def live(job: dict[str, Any], steps: Steps) -> None:
     """Submit what there is to submit, then deliver what is due."""
     osm = Osm(job["osm_port"])
-    world = World(osm, kind_of(job["url"]), Leaders(osm), Wall())
+    threads = Threads(2)
+    state = shared_state(read_settings({"DATABASE_URL": job["url"], "REDIS_URL": job["redis_url"]}, NOWHERE), threads)
+    wall = Wall(Shelf(state, kept_seconds=3600, now=lambda: datetime.now(UTC)))
+    world = World(osm, kind_of(job["url"]), Leaders(osm), wall)
+    world.client.timeout_seconds = 30
     install(steps)
     for submission in job["submit"]:
         points = [tuple(pair) for pair in submission["points"]]
@@ -86,6 +99,8 @@ async def live(job: dict[str, Any], steps: Steps) -> None:
     for _ in range(job.get("rounds", 1)):
         await world.deliver()
     await world.close()
+    await state.close()
+    threads.close()
 
 
 def fork(job: dict[str, Any]) -> dict[str, Any]:
@@ -102,6 +117,7 @@ def fork(job: dict[str, Any]) -> dict[str, Any]:
             os.write(writing, f"{type(error).__name__}: {error}"[:2000].encode())
         os._exit(0)
     os.close(writing)
+    tell({"pid": child})
     with os.fdopen(reading) as answer:
         said = answer.read()
     _, status = os.waitpid(child, 0)
@@ -110,10 +126,14 @@ def fork(job: dict[str, Any]) -> dict[str, Any]:
     return {"end": "done", "steps": int(said)} if said.isdecimal() else {"end": "failed", "said": said}
 
 
+def tell(answer: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     for line in sys.stdin:
-        sys.stdout.write(json.dumps(fork(json.loads(line))) + "\n")
-        sys.stdout.flush()
+        tell(fork(json.loads(line)))
 
 
 if __name__ == "__main__":

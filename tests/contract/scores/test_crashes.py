@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager, closing
 
 import pytest
 
-from tests.contract.scores.crashes import Ground, Nursery, crash
+from tests.contract.scores.crashes import Ground, Nursery, crash, crash_in_call
 from tests.contract.scores.world import Kind
 from tests.osm import simulated
+from tests.redis_server import RedisProcess
 
 STRIDE = 9
 """In the daily suite every ninth step, from a different one in each kind of database; `make chaos` takes all."""
 
 
-def every_step(kind: Kind, first: int, stride: int) -> int:
+@asynccontextmanager
+async def ground(kind: Kind, *, replicas: int = 1, redis_url: str = "") -> AsyncIterator[Ground]:
+    with Nursery() as nursery, Nursery() as other:
+        async with simulated() as osm:
+            yield Ground(nursery, kind, osm, redis_url, other if replicas == 2 else None)
+
+
+def every_step(kind: Kind, first: int, stride: int, *, replicas: int = 1, redis_url: str = "") -> int:
     """How many steps were tried."""
 
     async def main() -> int:
         tried = 0
-        with Nursery() as nursery:
-            async with simulated() as osm:
-                ground = Ground(nursery, kind, osm)
-                while await crash(ground, first + tried * stride):
-                    tried += 1
+        async with ground(kind, replicas=replicas, redis_url=redis_url) as there:
+            while await crash(there, first + tried * stride):
+                tried += 1
         return tried
 
     return asyncio.run(main())
@@ -34,9 +42,25 @@ def test_a_death_at_some_steps_neither_loses_nor_doubles_points(kind: Kind) -> N
     assert tried > 3
 
 
+@pytest.mark.parametrize("endpoint", ["patrols", "points"])
+@pytest.mark.parametrize("point", ["before_apply", "after_apply", "before_answer"])
+def test_a_death_while_osm_has_the_request_neither_loses_nor_doubles_points(
+    kind: Kind, endpoint: str, point: str
+) -> None:
+    async def main() -> None:
+        async with ground(kind) as there:
+            await crash_in_call(there, endpoint, point)
+
+    asyncio.run(main())
+
+
 @pytest.mark.chaos
 @pytest.mark.timeout(3600)
-def test_a_death_at_every_step_neither_loses_nor_doubles_points(kind: Kind) -> None:
-    tried = every_step(kind, 1, 1)
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("with_redis", [False, True])
+def test_a_death_at_every_step_neither_loses_nor_doubles_points(kind: Kind, replicas: int, with_redis: bool) -> None:
+    with ExitStack() as stack:
+        redis_url = stack.enter_context(closing(RedisProcess())).url if with_redis else ""
+        tried = every_step(kind, 1, 1, replicas=replicas, redis_url=redis_url)
     print(f"crash points tried: {tried}, runs: {tried + 1}, totals wrong: 0")
     assert tried > 30

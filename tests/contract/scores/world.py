@@ -16,6 +16,7 @@ from carrick.testing import Clock
 from carrick_scoreboard.delivery import SCORES, ScoreSink
 from carrick_scoreboard.osm import errors
 from carrick_scoreboard.osm.client import Application, Credential, OsmClient
+from carrick_scoreboard.rounds import Board
 from carrick_scoreboard.sealing import digest
 from carrick_scoreboard.store.scores import NewUpdate, Scores, Submission, Update
 from carrick_scoreboard.store.tables import Tables
@@ -75,11 +76,12 @@ class Wall:
 class World:
     """One replica of the scoreboard's way out, and the OSM it goes to."""
 
-    def __init__(self, osm: Osm, kind: Kind, leaders: Leaders, wall: Wall, *, merge_leaders: bool = False) -> None:
+    wall: Wall
+
+    def __init__(self, osm: Osm, kind: Kind, leaders: Leaders, wall: Board, *, merge_leaders: bool = False) -> None:
         self._stack = ExitStack()
         self.osm = osm
         self.leaders = leaders
-        self.wall = wall
         self.clock = kind.clock
         self.threads = Threads(4)
         self._stack.callback(self.threads.close)
@@ -154,7 +156,9 @@ class World:
 async def world(kind: Kind, *, merge_leaders: bool = False) -> AsyncIterator[World]:
     """A simulator and one replica."""
     async with simulated() as osm:
-        there = World(osm, kind, Leaders(osm), Wall(), merge_leaders=merge_leaders)
+        wall = Wall()
+        there = World(osm, kind, Leaders(osm), wall, merge_leaders=merge_leaders)
+        there.wall = wall
         try:
             yield there
         finally:
