@@ -177,3 +177,15 @@ async def test_a_block_on_the_answer_to_a_write_leaves_it_in_doubt_and_later_one
         with pytest.raises(errors.ServiceBlocked) as second:
             await client.set_points(who, SCOUTS, str(EAGLES), 5)
         assert (first.value.in_doubt, second.value.in_doubt) == (True, False)
+
+
+@story
+async def test_a_read_that_was_cut_off_is_not_sent_again_by_itself(osm: Osm) -> None:
+    """OSM counts calls: whether there is a second one is decided by who asked."""
+    async with client_of(osm) as client:
+        who = await robin(osm)
+        await client.patrols(who, SCOUTS, TERM)  # the next one uses the same connection
+        await osm.control("fault", kind="drop_before_apply", endpoint="patrols", times=None)
+        with pytest.raises(errors.TimedOut):
+            await client.patrols(who, SCOUTS, TERM)
+        assert len([call for call in await osm.calls() if call["endpoint"] == "patrols"]) == 2

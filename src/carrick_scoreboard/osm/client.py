@@ -30,6 +30,7 @@ LARGEST_ID = 2**53
 LARGEST_POINTS = 10**9
 TOO_LONG = "the answer is too long"
 TOO_LATE = "it was too late to begin"
+ONCE = "no request leaves twice"
 
 
 class Meter(Protocol):
@@ -341,6 +342,8 @@ async def _note_sent(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any
     trace = context.trace_request_ctx
     if asyncio.get_running_loop().time() > trace.not_after:
         raise TimeoutError(TOO_LATE)
+    if trace.sent:
+        raise ConnectionResetError(ONCE)  # aiohttp repeats a GET by itself when the connection was cut
     trace.sent = True
 
 
