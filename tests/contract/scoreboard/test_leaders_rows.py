@@ -1,0 +1,188 @@
+"""Sessions, credentials nobody needs, board links and the memory of submissions: what stays, what goes, and when."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from carrick.outbox.outbox import Outbox
+from carrick.relay.threads import Threads
+from carrick.testing import Clock
+from carrick_scoreboard.delivery import SCORES
+from carrick_scoreboard.holding import Holding
+from carrick_scoreboard.store.boards import Boards
+from carrick_scoreboard.store.credentials import SealedTokens, StoredCredentials, WritableSection
+from carrick_scoreboard.store.devices import Devices
+from carrick_scoreboard.store.scores import Applied, NewUpdate, Reused, Scores, Submission
+from carrick_scoreboard.store.sessions import SESSION_SECONDS, Sessions
+from carrick_scoreboard.store.tables import Tables
+
+ANN, BOB, DAY = 7, 8, 86_400
+SECTION = WritableSection(id=40104, name="Scouts", group_name="1st Ashmere")
+TOKENS, READ_ONLY = SealedTokens(b"write", b"r", 3600), SealedTokens(b"read", b"r", 3600)
+COOKIE = "c" * 64
+
+
+@pytest.fixture
+def stored(tables: Tables) -> StoredCredentials:
+    stored = StoredCredentials(tables)
+    stored.save(ANN, "Ann", "", TOKENS, [SECTION])
+    return stored
+
+
+@pytest.fixture
+def sessions(tables: Tables, stored: StoredCredentials) -> Sessions:
+    sessions = Sessions(tables)
+    sessions.add(COOKIE, ANN)
+    return sessions
+
+
+@pytest.fixture
+def outbox(url: str) -> Iterator[Outbox]:
+    with Outbox.connect(url) as outbox:
+        outbox.store.declare(SCORES)
+        yield outbox
+
+
+def give(tables: Tables, outbox: Outbox, key: str = "k", points: int = 5) -> Submission:
+    update = NewUpdate(patrol_id="72699", points=points)
+    return Scores(tables).submit(outbox, ANN, key, str(points) * 64, SECTION.id, [update], delay=None)
+
+
+def test_a_session_that_is_used_lasts_on(sessions: Sessions, clock: Clock) -> None:
+    for _ in range(3):
+        clock.shift(SESSION_SECONDS - DAY)
+        assert sessions.get(COOKIE) is not None
+    clock.shift(SESSION_SECONDS + 1)
+    assert sessions.get(COOKIE) is None
+    assert sessions.tidy() == 1
+
+
+def test_a_sign_out_ends_this_session_only(sessions: Sessions) -> None:
+    sessions.add("d" * 64, ANN)
+    assert sessions.end(COOKIE)
+    assert not sessions.end(COOKIE)
+    assert sessions.get(COOKIE) is None
+    assert sessions.get("d" * 64) is not None
+
+
+def test_a_session_remembers_its_section_and_knows_a_revocation(sessions: Sessions, stored: StoredCredentials) -> None:
+    sessions.select(COOKIE, 40104)
+    stored.revoke(ANN, 1)
+    session = sessions.get(COOKIE)
+    assert session is not None
+    assert session.selected_section_id == 40104
+    assert session.revoked_at is not None
+
+
+def test_a_sign_in_that_may_not_write_leaves_the_one_that_may(stored: StoredCredentials) -> None:
+    assert not stored.save(ANN, "Ann", "", READ_ONLY)
+    kept = stored.get(ANN)
+    assert kept is not None
+    assert kept.osm_access_token == b"write"
+    assert stored.writable(ANN) == [SECTION]
+
+
+def test_a_sign_in_that_may_not_write_replaces_one_that_was_revoked(stored: StoredCredentials) -> None:
+    stored.revoke(ANN, 1)
+    assert stored.save(ANN, "Ann", "", READ_ONLY)
+    assert stored.writable(ANN) == []
+
+
+def test_a_credential_that_nobody_needs_goes_after_a_week(stored: StoredCredentials, clock: Clock) -> None:
+    clock.shift(6 * DAY)
+    assert stored.clean(7) == []
+    clock.shift(2 * DAY)
+    assert stored.clean(7) == [ANN]
+    assert stored.get(ANN) is None
+
+
+def test_a_credential_that_was_used_lately_stays(stored: StoredCredentials, clock: Clock) -> None:
+    clock.shift(6 * DAY)
+    stored.used(ANN)
+    clock.shift(6 * DAY)
+    assert stored.clean(7) == []
+
+
+@pytest.mark.parametrize("needed_by", ["session", "device", "points"])
+def test_a_credential_that_something_needs_stays(
+    stored: StoredCredentials, tables: Tables, outbox: Outbox, devices: Devices, clock: Clock, needed_by: str
+) -> None:
+    clock.shift(30 * DAY)
+    if needed_by == "session":
+        Sessions(tables).add(COOKIE, ANN)
+    elif needed_by == "points":
+        give(tables, outbox)
+    else:
+        code = devices.begin("a" * 64, "BCDFGHJK", "matrix", address="::1", country="", poll_seconds=5, seconds=300)
+        assert code is not None
+        devices.approve(code, osm_user_id=ANN, section_id=1, name="Hall", term_id=None, term_end_date=None)
+    assert stored.clean(7) == []
+
+
+def test_submissions_are_remembered_for_their_days_and_their_history_stays(
+    stored: StoredCredentials, tables: Tables, outbox: Outbox, clock: Clock
+) -> None:
+    scores = Scores(tables)
+    first = give(tables, outbox)
+    (update,) = scores.updates(first.id)
+    scores.settle([Applied(update.entry_id, 10, 15)])
+    clock.shift(29 * DAY)
+    assert scores.tidy(remember_days=30) == 0
+    assert give(tables, outbox).id == first.id
+    with pytest.raises(Reused):
+        give(tables, outbox, points=6)
+    clock.shift(2 * DAY)
+    assert scores.tidy(remember_days=30) == 1
+    assert give(tables, outbox).id != first.id
+    assert [line.id for line in scores.history(SECTION.id, 10)] == [update.id]
+
+
+def test_submissions_with_points_that_wait_are_not_forgotten(
+    stored: StoredCredentials, tables: Tables, outbox: Outbox, clock: Clock
+) -> None:
+    first = give(tables, outbox)
+    clock.shift(60 * DAY)
+    assert Scores(tables).tidy(remember_days=30) == 0
+    assert give(tables, outbox).id == first.id
+
+
+def test_an_update_is_applied_once(stored: StoredCredentials, tables: Tables, outbox: Outbox) -> None:
+    scores = Scores(tables)
+    (update,) = scores.updates(give(tables, outbox).id)
+    scores.settle([Applied(update.entry_id, 10, 15)])
+    scores.settle([Applied(update.entry_id, 20, 25)])
+    (line,) = scores.history(SECTION.id, 10)
+    assert (line.previous_score, line.new_score) == (10, 15)
+
+
+def test_a_board_link_works_until_it_is_ended_by_its_section(tables: Tables) -> None:
+    boards = Boards(tables)
+    boards.add("b" * 64, SECTION.id, ANN)
+    assert not boards.revoke("b" * 64, 1)
+    link = boards.get("b" * 64)
+    assert link is not None
+    assert (link.section_id, link.osm_user_id) == (SECTION.id, ANN)
+    assert boards.revoke("b" * 64, SECTION.id)
+    assert boards.get("b" * 64) is None
+
+
+def test_a_gate_that_a_dying_process_left_closed_is_opened_for_who_has_signed_in(
+    stored: StoredCredentials, outbox: Outbox
+) -> None:
+    async def main() -> None:
+        with closing(Threads(1)) as threads:
+            holding = Holding(outbox.store, stored, threads)
+            await holding.revoked(ANN)
+            await holding.revoked(BOB)
+            await holding.hold(9, 60, "rate_limited")
+            stored.revoke(ANN, 1)
+            assert await holding.reconcile() == 0
+            stored.save(ANN, "Ann", "", TOKENS, [SECTION])
+            assert await holding.reconcile() == 1
+            assert {gate.scope for gate in outbox.store.gates(SCORES.name)} == {f"principal:{BOB}", "principal:9"}
+
+    asyncio.run(main())
