@@ -57,7 +57,7 @@ test: $(STAMP) $(OLDER) $(PAGES) ## run the whole suite on SQLite and on real Po
 	@PYTHONPATH=$(OLDER) $(PYTEST) -q tests/unit/outbox/adapters/test_sqlalchemy.py
 	@$(PYTEST) -n 2 --dist worksteal
 
-check: $(STAMP) $(TYPED) ## lint, format, types (TypeScript too), import directions, fast tests (90 seconds at most)
+check: $(STAMP) $(TYPED) $(PAGES) ## lint, format, types (TypeScript too), import directions, fast tests (90 seconds at most)
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy

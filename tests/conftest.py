@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -62,6 +63,16 @@ def emptied(version: int) -> str:
         if version != versions()[0]:
             connection.execute("analyze")
     return dsn
+
+
+@pytest.fixture(autouse=True)
+def own_logging() -> Iterator[None]:
+    """A command sets logging up for its process; that ends with the test."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture
