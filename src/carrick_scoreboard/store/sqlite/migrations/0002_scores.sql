@@ -79,3 +79,20 @@ create table carrick_board_links (
   revoked_at   integer
 ) strict, without rowid;
 create index carrick_board_links_section on carrick_board_links (section_id);
+
+-- Updates, where their entries are, and what is in doubt about them. It asks the engine's tables, not its view of entries, which
+-- writes times as text.
+create view carrick_score_update_state as
+select u.id, u.entry_id, u.submission_id, u.osm_user_id, u.section_id, u.patrol_id, u.patrol_name, u.points, u.undo_of, u.created_at,
+       u.applied_at, u.previous_score, u.new_score, u.discarded_at,
+       case when x.state is not null then x.state when w.batch_id is not null then 'claimed' when w.seq is not null then 'pending' end
+         as state,
+       coalesce(x.attempt_count, t.attempt_count, 0) as attempt_count, w.due as next_attempt_at,
+       coalesce(x.last_error_code, t.last_error_code) as last_error_code,
+       coalesce(x.last_error_message, t.last_error_message) as last_error_message, d.base, d.target, d.found
+from carrick_score_updates as u
+left join carrick_record as r on r.id = u.entry_id
+left join carrick_work as w on w.seq = r.seq
+left join carrick_trouble as t on t.seq = w.seq
+left join carrick_ended as x on x.seq = r.seq
+left join carrick_score_doubts as d on d.entry_id = u.entry_id;

@@ -1,7 +1,4 @@
 -- How many updates of a user are on their way.
--- SQLite asks the engine's tables: its view writes times as text.
 select count(*) as waiting
-from carrick_score_updates as u
-join carrick_record as r on r.id = u.entry_id
-join carrick_work as w on w.seq = r.seq
-where u.osm_user_id = :osm_user_id and u.applied_at is null and u.discarded_at is null
+from carrick_score_update_state
+where osm_user_id = :osm_user_id and applied_at is null and discarded_at is null and state in ('pending', 'claimed')
