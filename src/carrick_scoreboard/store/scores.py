@@ -169,6 +169,8 @@ class Scores:
     def pending(self, section_id: int) -> dict[str, Pending]:
         """What is on its way for a section, of all leaders, by patrol."""
         with self._tables.reading() as ask:
+            if not ask("updates_open", section_id=section_id):
+                return {}
             found = [value_of(row, Pending) for row in ask("updates_pending", section_id=section_id)]
         return {pending.patrol_id: pending for pending in found}
 

@@ -84,6 +84,7 @@ select u.id, u.entry_id::text as entry_id, u.submission_id, u.osm_user_id, u.sec
        u.applied_at, u.previous_score, u.new_score, u.discarded_at,
        e.state, e.attempt_count, e.next_attempt_at, e.last_error_code, e.last_error_message, d.base, d.target, d.found
 from carrick.score_updates as u
-left join carrick.entry as e on e.id = u.entry_id
+-- One look per update, by its id: joined plainly, the whole outbox would be read.
+left join lateral (select * from carrick.entry where id = u.entry_id limit 1) as e on true
 left join carrick.score_doubts as d on d.entry_id = u.entry_id;
 comment on view carrick.score_update_state is 'Updates, where their entries are, and what is in doubt about them.';
