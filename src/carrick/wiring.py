@@ -62,6 +62,21 @@ def opened_store(database_url: str) -> Iterator[Store]:
         store.close()
 
 
+def prune_channel(store: Store, channel: str) -> int:
+    """Remove everything of the channel that is past its retention; how many entries."""
+    return sum(iter(lambda: store.prune(channel), 0))
+
+
+def prune_inbox(database_url: str, retention_days: float) -> int:
+    """Remove the inbox's events past their retention; how many. Raises a StoreError."""
+    inbox = open_inbox(database_url)
+    try:
+        inbox.check_schema()
+        return sum(iter(lambda: inbox.prune(retention_days, max_rows=10_000), 0))
+    finally:
+        inbox.close()
+
+
 def relay_settings(settings: Settings) -> RelaySettings:
     """How relays work under these settings."""
     from carrick.relay.relay import RelaySettings

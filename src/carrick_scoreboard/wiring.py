@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from carrick import wiring
-from carrick.errors import SettingsError
+from carrick.errors import SchemaMissing, SchemaOutdated, SettingsError
 from carrick.outbox import opening
 from carrick.settings import read_settings
 
@@ -162,6 +162,17 @@ def unblock(database_url: str, actor: str, reason: str) -> Block | None:
 
     with opened_tables(database_url) as tables:
         return Blocks(tables).clear(actor, reason)
+
+
+def standing_block(database_url: str) -> Block | None:
+    """OSM's block of the application, if one stands. A database without the scoreboard's tables has none."""
+    from carrick_scoreboard.store.blocks import Blocks
+
+    try:
+        with opened_tables(database_url) as tables:
+            return Blocks(tables).standing()
+    except (SchemaMissing, SchemaOutdated):
+        return None
 
 
 def look_at_osm(settings: Settings) -> OsmLook:

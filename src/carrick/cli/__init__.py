@@ -11,16 +11,19 @@ from cyclopts import App, CycloptsError
 from carrick import __version__
 from carrick.cli import (
     clients,
+    completion,
     contacts,
     demo,
     dlq,
     drain,
+    explain,
     forward,
     gate,
     ingest,
     keys,
     migrate,
     osm,
+    prune,
     scoreboard,
     status,
 )
@@ -43,12 +46,15 @@ app.command(forward.forward)
 app.command(ingest.ingest)
 app.command(drain.drain)
 app.command(status.status)
+app.command(explain.explain)
 app.command(dlq.app)
 app.command(gate.app)
+app.command(prune.prune)
 app.command(contacts.app)
 app.command(osm.app)
 app.command(clients.app)
 app.command(keys.app)
+app.command(completion.completion_of(lambda shell: app.generate_completion(shell=shell)))
 
 
 def main() -> None:

@@ -2,65 +2,121 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from typing import Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
+import msgspec
+from cyclopts import Parameter, validators
 from rich.console import Console, Group
 from rich.live import Live
+from rich.text import Text
 
 from carrick import wiring
-from carrick.cli.printing import AsJson, age, print_json, table
+from carrick.cli.printing import AsJson, Flag, age, print_json, shown, table
 from carrick.entry import ChannelStats, Gate
+from carrick.errors import StoreError
 from carrick.outbox.store import Store
 from carrick.settings import read_settings
+from carrick_scoreboard import wiring as scoreboard
+
+if TYPE_CHECKING:
+    from carrick_scoreboard.wiring import Block
 
 COLUMNS = ("channel", "pending", "held", "claimed", "dead", "oldest", "backlog kB", "last success", "last error")
+GATE_COLUMNS = ("channel", "scope", "until", "failures", "reason")
+
+Every = Annotated[float, Parameter(validator=validators.Number(gte=0.1, lte=3_600))]
 
 
-def status(
-    *,
-    watch: Annotated[bool, Parameter(negative="")] = False,
-    every: float = 1.0,
-    as_json: AsJson = False,
-    database: str | None = None,
-) -> int:
-    """Show every channel: what waits, what is held and by which gate, what is dead.
+class Glance(msgspec.Struct, frozen=True, kw_only=True):
+    """How it stands at one moment."""
+
+    channels: list[ChannelStats]
+    gates: list[Gate]
+    osm_block: Block | None
+
+
+def status(*, watch: Flag = False, every: Every = 1.0, as_json: AsJson = False, database: str | None = None) -> int:
+    """Show every channel: what waits, what is held and by which gate, what is dead; and a block by OSM.
 
     Parameters
     ----------
     watch
-        Go on showing it until Ctrl-C.
+        Go on showing it until Ctrl-C; with --json one line per look.
     every
-        With --watch: seconds between two looks.
+        With --watch: seconds between two looks, 0.1 to 3600.
     as_json
         Print JSON for a script to read.
     database
         The database to use instead of DATABASE_URL.
     """
-    with wiring.opened_store(database or read_settings().database_url) as store:
+    url = database or read_settings().database_url
+    with wiring.opened_store(url) as store:
+
+        def look() -> Glance:
+            return glance(store, url)
+
+        if watch:
+            return _watch(look, every, as_json)
         if as_json:
-            print_json({"channels": store.stats(), "gates": store.gates()})
-        elif watch:
-            _watch(store, every)
+            print_json(look())
         else:
-            Console().print(_shown(store))
+            Console().print(drawn(look()))
     return 0
 
 
-def _watch(store: Store, every: float) -> None:
-    with Live(_shown(store), auto_refresh=False) as live:
-        while True:
-            live.update(_shown(store), refresh=True)
-            time.sleep(max(every, 0.1))
+def glance(store: Store, url: str) -> Glance:
+    """A look at the database. Raises StoreError."""
+    return Glance(channels=store.stats(), gates=store.gates(), osm_block=scoreboard.standing_block(url))
 
 
-def _shown(store: Store) -> Group:
-    stats, gates = store.stats(), store.gates()
-    parts: list[object] = [table("Channels", COLUMNS, [_row(channel) for channel in stats])]
-    if gates:
-        rows = [_gate(gate) for gate in gates]
-        parts += ["", table("Closed gates", ("channel", "scope", "until", "failures", "reason"), rows)]
+def _watch(look: Callable[[], Glance], every: float, as_json: bool) -> int:
+    """Look again and again until Ctrl-C, which is the usual end. A database that is away is shown, and asked again."""
+    try:
+        if as_json:
+            _repeat(lambda: _print_line(look), every)
+        console = Console()
+        if not console.is_terminal:
+            _repeat(lambda: console.print(_drawn_now(look)), every)
+        with Live(_drawn_now(look), console=console, auto_refresh=False) as live:
+            _repeat(lambda: live.update(_drawn_now(look), refresh=True), every)
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+def _repeat(show: Callable[[], None], every: float) -> None:
+    while True:
+        show()
+        time.sleep(every)
+
+
+def _print_line(look: Callable[[], Glance]) -> None:
+    try:
+        print_json(look())
+    except StoreError as error:
+        print_json({"error": str(error)})
+    sys.stdout.flush()
+
+
+def _drawn_now(look: Callable[[], Glance]) -> Group:
+    try:
+        return drawn(look())
+    except StoreError as error:
+        return Group(Text(f"The database does not answer: {error}", style="bold red"))
+
+
+def drawn(seen: Glance) -> Group:
+    """As a terminal shows it."""
+    parts: list[object] = []
+    if seen.osm_block is not None:
+        since = shown(seen.osm_block.blocked_at)
+        parts += [Text(f"OSM has BLOCKED the application since {since}: see carrick osm status", style="bold red"), ""]
+    parts.append(table("Channels", COLUMNS, [_row(channel) for channel in seen.channels]))
+    if seen.gates:
+        parts += ["", table("Closed gates", GATE_COLUMNS, [_gate(gate) for gate in seen.gates])]
     return Group(*parts)  # type: ignore[arg-type]
 
 

@@ -21,17 +21,22 @@ def explain(standing: Standing) -> Explanation:
     match standing.state:
         case State.DELIVERED:
             tries = _times(standing.attempt_count, "attempt")
-            return Explanation("delivered", f"Delivered at {_at(standing.delivered_at)} after {tries}.")
+            return Explanation("delivered", f"Delivered at {at(standing.delivered_at)} after {tries}.")
         case State.DEAD:
             return Explanation("dead", _dead(standing))
         case State.CLAIMED:
-            sentence = (
-                f"Claimed by {standing.claimed_by} since {_at(standing.claimed_at)}; "
-                f"if that worker does not finish it, it comes back at {_at(standing.lease_expires_at)}."
-            )
-            return Explanation("claimed", sentence, standing.lease_expires_at)
+            return _claimed(standing)
         case State.PENDING:
             return _waiting(standing)
+
+
+def _claimed(standing: Standing) -> Explanation:
+    ends = standing.lease_expires_at
+    who = f"Claimed by {standing.claimed_by} since {at(standing.claimed_at)}"
+    if ends is not None and ends <= standing.now:
+        return Explanation("lease_over", f"{who}, which let its lease end at {at(ends)}; the next claim takes it.")
+    sentence = f"{who}; if that worker does not finish it, it comes back at {at(ends)}."
+    return Explanation("claimed", sentence, ends)
 
 
 def _waiting(standing: Standing) -> Explanation:
@@ -39,18 +44,24 @@ def _waiting(standing: Standing) -> Explanation:
         return _held(standing.gate)
     if standing.group_held:
         return Explanation(
-            "group_claimed", f"Waits while other entries of group {standing.group_key!r} are being delivered."
+            "group_claimed",
+            f"Waits while other entries of group {standing.group_key!r} are being delivered; it goes when they are done.",
         )
     if standing.blocked_by is not None:
         return Explanation(
             "behind_head",
-            f"Waits behind entry {standing.blocked_by}, earlier in group {standing.group_key!r}.",
+            f"Waits behind entry {standing.blocked_by} of group {standing.group_key!r}; "
+            "it goes when that one is delivered or dead.",
         )
     due = standing.group_due_at or standing.next_attempt_at
-    if due is not None and due > standing.now:
-        return _not_due(standing, due)
+    later = due if due is not None and due > standing.now else None
     if standing.frozen:
-        return Explanation("unsure", "Its last delivery may or may not have happened; it is due and comes back alone.")
+        when = f"it comes back alone and unchanged at {at(later)}" if later else "it is due and comes back alone"
+        return Explanation(
+            "unsure", f"In doubt: its last delivery may or may not have happened{_error(standing)}; {when}.", later
+        )
+    if later is not None:
+        return _not_due(standing, later)
     if standing.rank_ahead:
         ahead = (
             "1000 or more entries" if standing.rank_ahead >= 1000 else _times(standing.rank_ahead, "entry", "entries")
@@ -63,7 +74,7 @@ def _held(gate: Gate) -> Explanation:
     names = {"*": f"channel {gate.channel!r}"}
     kind, _, name = gate.scope.partition(":")
     whose = names.get(gate.scope, f"{kind} {name!r}")
-    until = f"until {_at(gate.closed_until)}" if gate.closed_until else "until somebody opens it"
+    until = f"until {at(gate.closed_until)}" if gate.closed_until else "until somebody opens it"
     reason = f" ({gate.reason})" if gate.reason else ""
     return Explanation("held", f"Held: the gate of {whose} is closed {until}{reason}.", gate.closed_until)
 
@@ -71,25 +82,31 @@ def _held(gate: Gate) -> Explanation:
 def _not_due(standing: Standing, due: datetime) -> Explanation:
     if standing.attempt_count:
         error = _error(standing)
-        sentence = f"Attempt {standing.attempt_count} failed{error}; it is tried again at {_at(due)}."
+        sentence = f"Attempt {standing.attempt_count} failed{error}; it is tried again at {at(due)}."
         return Explanation("backoff", sentence, due)
     if standing.group_due_at is not None and standing.group_due_at == due:
-        return Explanation("debounced", f"Group {standing.group_key!r} is collected until {_at(due)}.", due)
-    return Explanation("not_due", f"Not due before {_at(due)}.", due)
+        return Explanation("debounced", f"Group {standing.group_key!r} is collected until {at(due)}.", due)
+    return Explanation("not_due", f"Not due before {at(due)}.", due)
 
 
 def _dead(standing: Standing) -> str:
+    why = f"Dead since {at(standing.failed_at)}: {why_dead(standing)}{_error(standing)}"
+    return f"{why}; redrive it to send it round again."
+
+
+def why_dead(standing: Standing) -> str:
+    """Why it was given up, in a few words."""
     reasons = {
         "max_attempts": f"all {_times(standing.attempt_count, 'attempt')} were spent",
         "rejected": "the destination rejected it",
         "crash_loop": f"{_times(standing.crash_count, 'worker')} died while delivering it alone",
         "evicted": "the channel was full and it ranked lowest",
     }
-    why = reasons.get(standing.dlq_reason or "", f"reason {standing.dlq_reason!r}")
-    return f"Dead since {_at(standing.failed_at)}: {why}{_error(standing)}; redrive it to send it round again."
+    return reasons.get(standing.dlq_reason or "", f"reason {standing.dlq_reason!r}")
 
 
 def _error(standing: Standing) -> str:
+    """What the last attempt met, in brackets."""
     said = ": ".join(part for part in (standing.last_error_code, standing.last_error_message) if part)
     return f" ({said})" if said else ""
 
@@ -98,5 +115,6 @@ def _times(count: int, one: str, many: str | None = None) -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
-def _at(moment: datetime | None) -> str:
+def at(moment: datetime | None) -> str:
+    """A moment as sentences say it."""
     return "an unknown time" if moment is None else moment.isoformat(timespec="seconds")

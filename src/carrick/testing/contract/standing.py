@@ -9,7 +9,7 @@ import pytest
 
 from carrick.entry import Outcome, State
 from carrick.errors import InvalidToken
-from carrick.outbox.channel import Mode
+from carrick.outbox.channel import Mode, OnFull
 from carrick.outbox.explain import Explanation, explain
 from carrick.outbox.store import Store
 from carrick.testing.clock import Clock
@@ -41,6 +41,39 @@ def held(store: Store) -> UUID:
     declare(store)
     store.close_gate("things", "tenant:t", HOUR, "unpaid")
     return put(store, tenant_id="t")
+
+
+def held_as_a_channel(store: Store) -> UUID:
+    declare(store)
+    store.close_gate("things", "*", None, "the destination is being moved")
+    return put(store)
+
+
+def held_as_a_principal(store: Store) -> UUID:
+    declare(store)
+    store.close_gate("things", "principal:ann", None, "must sign in again")
+    return put(store, principal="ann")
+
+
+def spent(store: Store) -> UUID:
+    declare(store, max_attempts=1)
+    entry_id = put(store)
+    finish_each(store, claim(store), Outcome.retry(code="http_500"))
+    return entry_id
+
+
+def evicted(store: Store) -> UUID:
+    declare(store, max_backlog_bytes=10, on_full=OnFull.EVICT)
+    entry_id = put(store)
+    put(store, priority=1)
+    return entry_id
+
+
+def unsure(store: Store) -> UUID:
+    declare(store)
+    entry_id = put(store)
+    finish_each(store, claim(store), Outcome.unsure(after=HOUR, code="timeout"))
+    return entry_id
 
 
 def group_claimed(store: Store) -> UUID:
@@ -95,8 +128,13 @@ def due(store: Store) -> UUID:
 SITUATIONS: list[tuple[Callable[[Store], UUID], str, bool, str]] = [
     (delivered, "delivered", False, "Delivered"),
     (rejected, "dead", False, "http_422: no"),
+    (spent, "dead", False, "were spent"),
+    (evicted, "dead", False, "full"),
     (claimed, "claimed", True, "w-7"),
-    (held, "held", True, "unpaid"),
+    (held, "held", True, "tenant 't' is closed"),
+    (held_as_a_channel, "held", False, "channel 'things' is closed until somebody opens it"),
+    (held_as_a_principal, "held", False, "principal 'ann' is closed"),
+    (unsure, "unsure", True, "In doubt"),
     (group_claimed, "group_claimed", False, "'g'"),
     (behind_head, "behind_head", False, "'g'"),
     (behind_unsure, "behind_head", False, "'g'"),
@@ -136,6 +174,22 @@ class StandingContract:
         finish_each(store, claim(store), Outcome.unsure())
         clock.shift(60)
         assert explained(store, entry_id).reason == "unsure"
+
+    def test_a_claim_whose_lease_is_over_says_that_the_next_one_takes_it(self, store: Store, clock: Clock) -> None:
+        entry_id = claimed(store)
+        clock.shift(61)
+        explanation = explained(store, entry_id)
+        assert (explanation.reason, explanation.until) == ("lease_over", None)
+        assert "w-7" in explanation.sentence
+
+    def test_an_entry_that_kills_its_workers_is_dead_with_that_reason(self, store: Store, clock: Clock) -> None:
+        declare(store)
+        entry_id = put(store)
+        for _ in range(5):
+            assert claim(store, lease_seconds=1)
+            clock.shift(2)
+        store.release_expired("things")
+        assert "5 workers died" in explained(store, entry_id).sentence
 
     def test_the_longest_gate_is_named(self, store: Store) -> None:
         declare(store)
