@@ -6,7 +6,6 @@ A variable that is set to nothing counts as not set.
 
 from __future__ import annotations
 
-import os
 import re
 import uuid
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ from carrick.variables import (
     listed,
     mask_url,
     number,
-    read_env_file,
+    read_variables,
     refused,
     region,
     web_address,
@@ -151,8 +150,7 @@ def read_settings(
 
     Services differ in nothing but the ports they take when none is set.
     """
-    file = Path(".env") if env_file is None else env_file
-    values = {**read_env_file(file), **(os.environ if environ is None else environ)}
+    values = read_variables(environ, env_file)
     database_url = values.get("DATABASE_URL") or DEFAULT_DATABASE_URL
     parse_database_url(database_url)
     instance_id = _instance_id(values)

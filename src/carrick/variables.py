@@ -7,6 +7,7 @@ A variable that is set to nothing counts as not set.
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,6 +40,12 @@ def mask_url(url: str) -> str:
 def refused(variable: str, shown: str, accepted: str) -> SettingsError:
     """The one line about a wrong value; `shown` is already masked."""
     return SettingsError(f"{variable}={shown[:200]!r} is not acceptable; accepted: {accepted}")
+
+
+def read_variables(environ: Mapping[str, str] | None = None, env_file: Path | None = None) -> dict[str, str]:
+    """The environment over `.env` in the working directory, or what is given instead. Raises SettingsError."""
+    file = Path(".env") if env_file is None else env_file
+    return {**read_env_file(file), **(os.environ if environ is None else environ)}
 
 
 def read_env_file(path: Path) -> dict[str, str]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # what a command does not need is not loaded
     from carrick.sinks.sink import Sink
     from carrick.state.database import Tables
     from carrick.state.fallback import SharedState
+    from carrick.state.redis import RedisServer
 
 
 def open_store(database_url: str) -> Store:
@@ -100,14 +101,19 @@ def shared_state(settings: Settings, threads: Threads) -> SharedState:
     """Shared state of all replicas; its calls of the database run in the threads. Raises MissingExtra or StoreError."""
     from carrick.state.fallback import SharedState
 
-    redis = None
-    if settings.redis_url:
-        with opening.needed("redis", "redis", "REDIS_URL"):
-            from carrick.state.redis import RedisServer
-        redis = RedisServer(settings.redis_url, settings.redis_key_prefix)
+    redis = redis_server(settings)
     tables = _state_tables(settings.database_url)
     tables.check_schema()
     return SharedState(tables, threads, redis)
+
+
+def redis_server(settings: Settings) -> RedisServer | None:
+    """The Redis of the settings, if there is one. Raises MissingExtra."""
+    if not settings.redis_url:
+        return None
+    with opening.needed("redis", "redis", "REDIS_URL"):
+        from carrick.state.redis import RedisServer
+    return RedisServer(settings.redis_url, settings.redis_key_prefix)
 
 
 def _state_tables(database_url: str) -> Tables:
@@ -346,6 +352,11 @@ def migration_script(database_url: str, *, compat: bool = False) -> str:
     with opening.psycopg_needed():
         from carrick.outbox.postgres import migrate as postgres
     return postgres.script(_postgres_parts(compat))
+
+
+def parts_of(database_url: str) -> list[Part]:
+    """Every part of Carrick that has tables in that kind of database."""
+    return _sqlite_parts() if opening.named_database(database_url).backend == "sqlite" else _postgres_parts(False)
 
 
 def _sqlite_parts() -> list[Part]:

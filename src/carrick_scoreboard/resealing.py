@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -27,7 +26,7 @@ def reseal_all(stored: StoredCredentials, keys: KeyRing) -> Resealed:
     """Seal everything with the newest key. What a service replaces meanwhile is looked at again."""
     resealed: set[int] = set()
     while True:
-        outcomes = {row.osm_user_id: _reseal(stored, keys, row) for row in _rows(stored)}
+        outcomes = {row.osm_user_id: _reseal(stored, keys, row) for row in stored.all_sealed()}
         resealed |= {user for user, outcome in outcomes.items() if outcome == "resealed"}
         if "replaced" not in outcomes.values():
             unreadable = [user for user, outcome in outcomes.items() if outcome == "unreadable"]
@@ -38,13 +37,6 @@ def reseal_all(stored: StoredCredentials, keys: KeyRing) -> Resealed:
                 current=len(outcomes.keys() - resealed) - len(unreadable),
                 unreadable=unreadable,
             )
-
-
-def _rows(stored: StoredCredentials) -> Iterator[SealedRow]:
-    after = 0
-    while rows := stored.sealed(after):
-        yield from rows
-        after = rows[-1].osm_user_id
 
 
 def _reseal(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from carrick.errors import SettingsError
-from carrick.variables import Secret, listed, mask_url, number, read_env_file, refused, web_address, whole, yes
+from carrick.variables import Secret, listed, mask_url, number, read_variables, refused, web_address, whole, yes
 from carrick_scoreboard.addresses import Network
 from carrick_scoreboard.osm.client import Application
 from carrick_scoreboard.osm.limits import Thresholds
@@ -61,7 +60,7 @@ def read_scoreboard_settings(
     environ: Mapping[str, str] | None = None, env_file: Path | None = None
 ) -> ScoreboardSettings:
     """Read the environment and `.env` in the working directory, or what is given instead. Raises SettingsError."""
-    values = _values(environ, env_file)
+    values = read_variables(environ, env_file)
     return ScoreboardSettings(
         osm=_application(values),
         exposed_domain=_exposed_domain(values),
@@ -78,11 +77,6 @@ def read_scoreboard_settings(
         trusted_proxies=_networks(values, "TRUSTED_PROXIES"),
         country_header=_header(values, "COUNTRY_HEADER", "CF-IPCountry"),
     )
-
-
-def _values(environ: Mapping[str, str] | None, env_file: Path | None) -> Mapping[str, str]:
-    file = Path(".env") if env_file is None else env_file
-    return {**read_env_file(file), **(os.environ if environ is None else environ)}
 
 
 def _application(values: Mapping[str, str]) -> Application:
@@ -148,7 +142,7 @@ def _rate(values: Mapping[str, str], variable: str, default: Rate) -> Rate:
 
 def read_keys(environ: Mapping[str, str] | None = None, env_file: Path | None = None) -> KeyRing | None:
     """The keys alone, for what needs no OSM; None when none are given. Raises SettingsError."""
-    return _keys(_values(environ, env_file))
+    return _keys(read_variables(environ, env_file))
 
 
 def _keys(values: Mapping[str, str]) -> KeyRing | None:

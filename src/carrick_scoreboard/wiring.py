@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from carrick.outbox import opening
 from carrick.settings import read_settings
 
 if TYPE_CHECKING:  # what a command does not need is not loaded
+    from carrick.ops.doctor import Finding
     from carrick.settings import Settings
     from carrick_scoreboard.demo import ScoreboardDemo as ScoreboardDemo
     from carrick_scoreboard.look import OsmLook as OsmLook
@@ -114,13 +116,19 @@ def open_keys(database_url: str, given: KeyRing | None) -> KeyRing:
     """The keys that were given, else those beside an embedded database. Raises SettingsError."""
     if given is not None:
         return given
-    database = opening.named_database(database_url)
-    if database.backend == "postgres":
+    path = _key_file(database_url)
+    if path is None:
         accepted = "what `carrick keys new` prints, the same for all replicas"
         raise SettingsError(f"CARRICK_SECRET_KEYS is not set; on PostgreSQL it is required: {accepted}")
     from carrick_scoreboard.own_keys import OwnKeys
 
-    return OwnKeys(Path(f"{database.target}.key"))
+    return OwnKeys(path)
+
+
+def _key_file(database_url: str) -> Path | None:
+    """Where the keys of an embedded database are, or will be; a server has none."""
+    database = opening.named_database(database_url)
+    return None if database.backend == "postgres" else Path(f"{database.target}.key")
 
 
 def new_key_text() -> str:
@@ -173,6 +181,41 @@ def standing_block(database_url: str) -> Block | None:
             return Blocks(tables).standing()
     except (SchemaMissing, SchemaOutdated):
         return None
+
+
+def examine(database_url: str, *, with_tables: bool) -> list[Finding]:
+    """The doctor's findings about the scoreboard; about its tables only when they can be asked. Changes nothing."""
+    from carrick.ops import doctor
+
+    found = doctor.examine([doctor.Check("scoreboard", lambda: _configuration(database_url))])
+    if not with_tables or find_spec("cryptography") is None:
+        return found
+    from carrick_scoreboard import checkup
+
+    with opened_tables(database_url) as tables:
+        return [*found, *doctor.examine(checkup.checks(tables, lambda: _found_keys(database_url)))]
+
+
+def _configuration(database_url: str) -> Finding:
+    from carrick.ops import doctor
+    from carrick.variables import read_variables
+
+    if not any(read_variables().get(name, "").strip() for name in ("OSM_CLIENT_ID", "OSM_CLIENT_SECRET")):
+        return doctor.not_configured("scoreboard", "OSM_CLIENT_ID")
+    own = read_own_settings()
+    if own.keys is None and _key_file(database_url) is None:
+        open_keys(database_url, None)  # says what is missing
+    from carrick_scoreboard import checkup
+
+    return checkup.configuration(own)
+
+
+def _found_keys(database_url: str) -> KeyRing | None:
+    """The keys that there are; none is made."""
+    from carrick_scoreboard.settings import read_keys
+
+    given, path = read_keys(), _key_file(database_url)
+    return open_keys(database_url, given) if given or (path and path.exists()) else None
 
 
 def look_at_osm(settings: Settings) -> OsmLook:

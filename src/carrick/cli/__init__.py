@@ -15,6 +15,7 @@ from carrick.cli import (
     contacts,
     demo,
     dlq,
+    doctor,
     drain,
     explain,
     forward,
@@ -47,6 +48,7 @@ app.command(ingest.ingest)
 app.command(drain.drain)
 app.command(status.status)
 app.command(explain.explain)
+app.command(doctor.doctor)
 app.command(dlq.app)
 app.command(gate.app)
 app.command(prune.prune)

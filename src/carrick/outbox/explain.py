@@ -45,7 +45,7 @@ def _waiting(standing: Standing) -> Explanation:
     if standing.group_held:
         return Explanation(
             "group_claimed",
-            f"Waits while other entries of group {standing.group_key!r} are being delivered; it goes when they are done.",
+            f"Waits while other entries of group {standing.group_key!r} are being delivered; it goes after them.",
         )
     if standing.blocked_by is not None:
         return Explanation(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -10,6 +11,9 @@ from typing import NamedTuple
 from carrick.errors import SchemaMissing, SchemaOutdated, SchemaTooNew
 
 FILE_NAME = re.compile(r"(\d{4})_(\w+)\.sql")
+
+
+INDEX = re.compile(r"^create\s+(?:unique\s+)?index\s+(?P<name>\w+)\s[^;]*;", re.IGNORECASE | re.MULTILINE)
 
 
 class Migration(NamedTuple):
@@ -35,6 +39,12 @@ class Part(NamedTuple):
     def title(self, migration: Migration) -> str:
         """What a user reads about one of them: `engine/0001_tables`."""
         return f"{self.name}/{migration.number:04}_{migration.name}"
+
+
+def indexes_of(parts: Iterable[Part]) -> dict[str, str]:
+    """The indexes that the migrations create, by name: the statement that makes each."""
+    found = (match for part in parts for step in part.steps for match in INDEX.finditer(step.sql))
+    return {match["name"]: " ".join(match[0].split()) for match in found}
 
 
 @cache

@@ -57,8 +57,9 @@ def by_tenant(entries: Sequence[Entry]) -> list[Sequence[Entry]]:
 
 
 def body_of(entries: Sequence[Entry], *, edge_id: str, sent_at: datetime) -> bytes:
-    """The batch as JSON, not compressed. The entries are of one tenant; there is at least one."""
-    return _encoder.encode(Envelope(entries[0].tenant_id, edge_id, sent_at, [*_events(entries)]))
+    """The batch as JSON, not compressed. The entries are of one tenant; a batch without any is of nobody."""
+    tenant_id = entries[0].tenant_id if entries else ""
+    return _encoder.encode(Envelope(tenant_id, edge_id, sent_at, [*_events(entries)]))
 
 
 def _events(entries: Iterable[Entry]) -> Iterable[Event | dict[str, Any]]:

@@ -37,6 +37,7 @@ SPARE_SECONDS = 0.05
 """A request is over this long before the delivery must be."""
 CONNECT_SECONDS = 10.0
 REACHABLE_SECONDS = 2.0
+KNOCK_SECONDS = 5.0
 IDLE_SECONDS = 30.0
 """How long a connection is kept for the next request."""
 GZIP_LEVEL = 3
@@ -157,6 +158,18 @@ class HttpSink(Sink):
             return Greeting(error=f"{fault.code}: {fault.message}")
         return Greeting(status=response.status, date=response.headers.get("Date"), text=text)
 
+    async def knock(self) -> Greeting:
+        """Post a batch without events, with our credential: the status tells whether it is accepted."""
+        content = self._pack(body_of((), edge_id=self._edge_id, sent_at=self._now()))
+        body = Body(content, None, self._connections)
+        until = asyncio.get_running_loop().time() + KNOCK_SECONDS
+        try:
+            answer = await self._exchange(body, self._headers((), content, str(uuid4())), until)
+        except KNOWN_ERRORS as error:
+            fault = fault_of(error, begun=body.begun)
+            return Greeting(error=f"{fault.code}: {fault.message}")
+        return Greeting(status=answer.status, date=answer.headers.get("Date"))
+
     async def close(self) -> None:
         """End the connections. Closing again changes nothing."""
         self._closed = True
@@ -233,7 +246,7 @@ class HttpSink(Sink):
         headers = {"x-request-id": request_id}
         if self._compression != "none":
             headers["content-encoding"] = self._compression
-        tenant = entries[0].tenant_id
+        tenant = entries[0].tenant_id if entries else ""
         if tenant and tenant.isascii() and tenant.isprintable() and tenant == tenant.strip():
             headers["x-tenant-id"] = tenant
         traceparent = self._traceparent(entries)

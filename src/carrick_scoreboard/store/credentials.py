@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 import msgspec
@@ -148,6 +148,13 @@ class StoredCredentials:
         """The sealed tokens of users with a higher id than that."""
         with self._tables.reading() as ask:
             return [value_of(row, SealedRow) for row in ask("credential_sealed", after=after, limit=limit)]
+
+    def all_sealed(self) -> Iterator[SealedRow]:
+        """The sealed tokens of all users."""
+        after = 0
+        while rows := self.sealed(after):
+            yield from rows
+            after = rows[-1].osm_user_id
 
     def reseal(self, osm_user_id: int, generation: int, access: bytes, refresh: bytes) -> bool:
         """The same tokens under another key; False when they were replaced meanwhile."""

@@ -29,6 +29,8 @@ REASONS_FOR_SQLITE_ALONE = {
 
 REASONS_FOR_POSTGRES_ALONE = {
     "finish": "SQLite's finish is the steps finish_*",
+    "health_dead_rows": "SQLite has no dead rows",
+    "health_holder": "SQLite has no vacuum to hold back; its WAL file tells instead",
     "release": "SQLite's release finishes with `released`",
     "release_expired": "SQLite's is the steps expire_*",
     "rest": "SQLite's rest is the steps rest_*",
