@@ -54,7 +54,9 @@ def _print(found: Sequence[Finding]) -> None:
     console = Console(highlight=False)
     for finding in found:
         first, *more = finding.detail.splitlines() or [""]
-        console.print(Text.assemble((f"{finding.status:<5}", STYLES[finding.status]), f"{finding.name}: {first}"), soft_wrap=True)
+        console.print(
+            Text.assemble((f"{finding.status:<5}", STYLES[finding.status]), f"{finding.name}: {first}"), soft_wrap=True
+        )
         for line in more:
             console.print(Text(f"     {line}"), soft_wrap=True)
         if finding.remedy:

@@ -224,8 +224,8 @@ def forget_newest_migration(url: str) -> None:
     """As if the last migration of the engine had not been applied."""
     last = " where part = 'engine' and number = (select max(number) from {0} where part = 'engine')"
     if url.startswith("sqlite"):
-        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
-            connection.execute("delete from carrick_migration" + last.format("carrick_migration"))
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as file, file:
+            file.execute("delete from carrick_migration" + last.format("carrick_migration"))
         return
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(("delete from carrick.migration" + last.format("carrick.migration")).encode())
