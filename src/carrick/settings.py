@@ -39,10 +39,15 @@ REDIS_OPTION = re.compile(r"db=[0-9]{1,5}|(username|password|ssl_[a-z_]+)=.*")
 
 
 AuthMode = Literal["none", "api_key", "hmac"]
-Service = Literal["forward", "ingest", "scoreboard"]
+Service = Literal["forward", "ingest", "scoreboard", "drain"]
 
-PORTS: dict[Service, tuple[int, int]] = {"forward": (8080, 9090), "ingest": (8081, 9091), "scoreboard": (8080, 9090)}
-"""PORT and METRICS_PORT where they are not set: a forwarder and an ingest may run on one machine."""
+PORTS: dict[Service, tuple[int, int]] = {
+    "forward": (8080, 9090),
+    "ingest": (8081, 9091),
+    "scoreboard": (8080, 9090),
+    "drain": (0, 0),
+}
+"""PORT and METRICS_PORT where they are not set: a forwarder, an ingest and many drains may run on one machine."""
 
 
 class DatabaseUrl(msgspec.Struct, frozen=True):

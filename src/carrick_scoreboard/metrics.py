@@ -1,4 +1,4 @@
-"""The scoreboard's metrics for Prometheus: how it stands with OSM, and what devices get."""
+"""The scoreboard's metrics for Prometheus: how it stands with OSM, what devices get, and the way of the points."""
 
 from __future__ import annotations
 
@@ -10,15 +10,21 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from carrick.entry import Batch
 from carrick.errors import StoreError
+from carrick.outbox.store import Store
+from carrick.relay.meter import Tally
 from carrick_scoreboard.osm.limits import RateLimitState
 from carrick_scoreboard.osm.standing import KnownBudget
 from carrick_scoreboard.patrols.patrols import Served
 from carrick_scoreboard.store.blocks import Blocks
+from carrick_scoreboard.store.credentials import StoredCredentials
+from carrick_scoreboard.store.scores import CHANNEL
 
 log = logging.getLogger("carrick.ops")
 
 CALL_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30)
+SYNC_BUCKETS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 AGE_BUCKETS = (10, 60, 300, 600, 900, 1_800, 3_600, 6 * 3_600, 86_400, 8 * 86_400)
 
 
@@ -106,6 +112,77 @@ class ScoreboardMetrics:
 
     def _counter(self, name: str, documentation: str, *labels: str) -> Counter:
         return Counter(name, documentation, labels, registry=self.registry)
+
+
+class ScoreMeter:
+    """The way of leaders' points: a meter of their relay, told also of what is handed in and what is forgotten."""
+
+    def __init__(self, registry: CollectorRegistry, store: Store, stored: StoredCredentials) -> None:
+        def counter(name: str, documentation: str, *labels: str) -> Counter:
+            return Counter(name, documentation, labels, registry=registry)
+
+        registry.register(ScoreDepths(store, stored))
+        self._created = counter("score_outbox_entries_created", "Updates that leaders handed in.")
+        processed = counter("score_outbox_entries_processed", "Updates that came to an end, by which.", "status")
+        self._completed, self._failed = processed.labels("completed"), processed.labels("failed")
+        self._retried = counter("score_outbox_retry", "Updates that failed and are tried again.")
+        self._cleaned = counter(
+            "user_credentials_cleaned", "Credentials that were forgotten because nobody needs them."
+        )
+        self._seconds = Histogram(
+            "score_outbox_sync_duration_seconds",
+            "How long it took to bring a batch of points to OSM.",
+            buckets=SYNC_BUCKETS,
+            registry=registry,
+        )
+
+    def created(self, updates: int) -> None:
+        """A leader has handed in so many."""
+        self._created.inc(updates)
+
+    def cleaned(self, credentials: int) -> None:
+        """So many were forgotten."""
+        self._cleaned.inc(credentials)
+
+    def claimed(self, channel: str, entries: int, seconds: float) -> None: ...
+
+    def sent(self, channel: str, seconds: float, *, success: bool) -> None:
+        self._seconds.observe(seconds)
+
+    def finished(self, channel: str, tally: Tally, batch: Batch, now: datetime) -> None:
+        self._completed.inc(tally.delivered)
+        self._failed.inc(tally.dead)
+        self._retried.inc(tally.retried)
+
+    def lease_lost(self, channel: str, entries: int) -> None: ...
+
+
+class ScoreDepths(Collector):
+    """What the database counts cheaply: points that wait, and credentials that are good."""
+
+    def __init__(self, store: Store, stored: StoredCredentials) -> None:
+        self._store = store
+        self._stored = stored
+
+    def describe(self) -> Iterator[Metric]:
+        yield from _depth_families()
+
+    def collect(self) -> Iterator[Metric]:
+        pending, active = _depth_families()
+        try:
+            waiting = sum(stats.pending_count for stats in self._store.stats() if stats.channel == CHANNEL)
+            pending.add_metric([], waiting)
+            active.add_metric([], self._stored.count_active())
+        except StoreError as error:
+            log.warning("metrics.store_failed", extra={"error": str(error)})
+        yield from (pending, active)
+
+
+def _depth_families() -> tuple[GaugeMetricFamily, GaugeMetricFamily]:
+    return (
+        GaugeMetricFamily("score_outbox_pending_entries", "Updates that wait for OSM, held ones included.", labels=[]),
+        GaugeMetricFamily("user_credentials_active", "Users whose sign-in at OSM is good.", labels=[]),
+    )
 
 
 class Budgets(Collector):

@@ -15,7 +15,7 @@ from carrick_scoreboard.credentials import Credentials
 from carrick_scoreboard.delivery import ScoreSink
 from carrick_scoreboard.holding import Holding
 from carrick_scoreboard.leaders import Leaders
-from carrick_scoreboard.metrics import ScoreboardMetrics
+from carrick_scoreboard.metrics import ScoreboardMetrics, ScoreMeter
 from carrick_scoreboard.osm.client import OsmClient
 from carrick_scoreboard.patrols.decision import LONDON
 from carrick_scoreboard.patrols.patrols import Patrols
@@ -51,6 +51,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     state: SharedState
     keys: KeyRing
     metrics: ScoreboardMetrics
+    score_meter: ScoreMeter
     clients: Clients
     devices: Devices
     standing: SharedStanding
@@ -96,6 +97,7 @@ def put_together(
     blocks, devices, stored = Blocks(tables), Devices(tables), StoredCredentials(tables)
     scores, sections = Scores(tables), SectionSettings(tables)
     metrics = ScoreboardMetrics(blocks)
+    score_meter = ScoreMeter(metrics.registry, outbox.store, stored)
     standing = SharedStanding(state, blocks, threads, metrics, thresholds=settings.thresholds)
     client = OsmClient(settings.osm, standing, metrics)
     holding = Holding(outbox.store, stored, threads)
@@ -130,6 +132,7 @@ def put_together(
         state=state,
         keys=keys,
         metrics=metrics,
+        score_meter=score_meter,
         clients=Clients(tables),
         devices=devices,
         standing=standing,
@@ -149,7 +152,14 @@ def put_together(
         board_pages=BoardPages(boards, patrols, stored, Refreshes(state), threads, origin=settings.exposed_domain),
         scores=scores,
         holding=holding,
-        desk=Desk(scores, outbox, threads, wall, debounce_seconds=settings.debounce_seconds),
+        desk=Desk(
+            scores,
+            outbox,
+            threads,
+            wall,
+            debounce_seconds=settings.debounce_seconds,
+            created=score_meter.created,
+        ),
         score_sink=ScoreSink(
             scores,
             threads,

@@ -11,6 +11,7 @@ from aiohttp import web
 from carrick.ops.metrics import Metrics
 from carrick.outbox.outbox import Outbox
 from carrick.relay.crew import Leg, run_crew
+from carrick.relay.meter import Meter, Meters
 from carrick.relay.relay import RelaySettings
 from carrick.relay.threads import Threads
 from carrick.settings import Settings
@@ -82,8 +83,9 @@ def duties(parts: Parts) -> Mapping[str, upkeep.Duty]:
         return await parts.threads.call(parts.sessions.tidy)
 
     async def credentials() -> int:
-        cleaned = await parts.threads.call(parts.stored.clean, UNUSED_DAYS)
-        return len(cleaned)
+        cleaned = len(await parts.threads.call(parts.stored.clean, UNUSED_DAYS))
+        parts.score_meter.cleaned(cleaned)
+        return cleaned
 
     async def scores() -> int:
         return await parts.threads.call(parts.scores.tidy, remember_days=REMEMBER_DAYS)
@@ -130,12 +132,14 @@ class Scoreboard:
 
     async def _serve(self, parts: Parts, stopping: asyncio.Event, started: Started) -> None:
         settings = self._settings
+        metrics = Metrics(self._store)
+        metrics.add_state(lambda: parts.state.health)
         async with (
             serving(self._app(parts), settings.host, settings.port) as port,
-            serving(self._figures(parts), settings.host, settings.metrics_port, "METRICS_PORT") as at,
+            serving(self._figures(parts, metrics), settings.host, settings.metrics_port, "METRICS_PORT") as at,
         ):
             started(port, at)
-            await self._work(parts, stopping)
+            await self._work(parts, stopping, Meters(metrics, parts.score_meter))
 
     def _app(self, parts: Parts) -> web.Application:
         every = [*front.routes(lambda: self._look(parts)), *routes(parts)]
@@ -149,9 +153,7 @@ class Scoreboard:
         app.on_shutdown.append(hang_up)
         return app
 
-    def _figures(self, parts: Parts) -> web.Application:
-        metrics = Metrics(self._store)
-        metrics.add_state(lambda: parts.state.health)
+    def _figures(self, parts: Parts, metrics: Metrics) -> web.Application:
         return metrics_app(lambda: self._threads.call(lambda: metrics.text() + parts.metrics.text()))
 
     async def _look(self, parts: Parts) -> front.Ready:
@@ -164,7 +166,7 @@ class Scoreboard:
             return front.Ready(osm_blocked=blocked)
         return front.Ready(status="degraded", problem=f"Redis: {health.problem}", osm_blocked=blocked)
 
-    async def _work(self, parts: Parts, stopping: asyncio.Event) -> None:
+    async def _work(self, parts: Parts, stopping: asyncio.Event, meter: Meter) -> None:
         """Delivery and upkeep, until told to stop."""
         owner = self._settings.instance_id
         relaying = RelaySettings(
@@ -176,7 +178,7 @@ class Scoreboard:
                 tasks.create_task(state_upkeep.keep(parts.state, self._store, self._threads, owner)),
                 tasks.create_task(upkeep.keep(self._store, self._threads, owner, duties(parts))),
             ]
-            await run_crew(self._store, [Leg(SCORES, parts.score_sink)], relaying, stopping)
+            await run_crew(self._store, [Leg(SCORES, parts.score_sink)], relaying, stopping, meter)
             log.info("scoreboard.stopping")
             for helper in helpers:
                 helper.cancel()

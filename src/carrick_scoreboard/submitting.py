@@ -91,7 +91,7 @@ class Shown(Protocol):
 
 
 class Desk:
-    """Where leaders hand in points. No call to OSM is needed to take them."""
+    """Where leaders hand in points. No call to OSM is needed to take them. `created` is told how many are new."""
 
     def __init__(
         self,
@@ -101,6 +101,7 @@ class Desk:
         shown: Shown,
         *,
         debounce_seconds: float,
+        created: Callable[[int], None] = lambda _: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._scores = scores
@@ -108,6 +109,7 @@ class Desk:
         self._threads = threads
         self._shown = shown
         self._debounce_seconds = debounce_seconds
+        self._created = created
         self._sleep = sleep
 
     async def submit(
@@ -144,6 +146,8 @@ class Desk:
             new,
             delay=self._debounce_seconds if mode == "background" else None,
         )
+        if submission.is_new:
+            self._created(len(new))
         seconds = WAIT_SECONDS if mode == "interactive" else 0.0
         return await self._answer(submission, seconds)
 

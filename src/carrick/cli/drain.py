@@ -15,6 +15,7 @@ from carrick.relay.crew import run_crew, run_crew_once
 from carrick.relay.meter import Tally
 from carrick.settings import read_settings
 from carrick.variables import mask_url
+from carrick.web.server import metrics_app, serving
 
 log = logging.getLogger("carrick.drain")
 
@@ -64,7 +65,7 @@ def drain(
         raise CycloptsError(msg="Give --to kafka, --to http or --app MODULE.")
     if to is not None and not channel:
         raise CycloptsError(msg="Give the --channel to deliver.")
-    settings = read_settings()
+    settings = read_settings(service="drain")
     where = database or settings.database_url
     drainer = wiring.drainer(
         settings,
@@ -84,9 +85,17 @@ def drain(
             if once:
                 totals = await run_crew_once(store, legs(), relay_settings, stopping)
                 return _report(totals, {stats.channel: stats.held_count for stats in store.stats()}, as_json)
-            started = {"channels": ", ".join(drainer.channels), "to": app or to, "database": mask_url(where)}
-            log.info("drain.started", extra=started)
-            await run_crew(store, legs(), relay_settings, stopping, wiring.metrics(store))
+            metrics = wiring.metrics(store)
+            figures = metrics_app(lambda: asyncio.to_thread(metrics.text))
+            async with serving(figures, settings.host, settings.metrics_port, "METRICS_PORT") as port:
+                started = {
+                    "channels": ", ".join(drainer.channels),
+                    "to": app or to,
+                    "database": mask_url(where),
+                    "metrics": f"http://{settings.host}:{port}/metrics",
+                }
+                log.info("drain.started", extra=started)
+                await run_crew(store, legs(), relay_settings, stopping, metrics)
             return 0
 
         return run_until_stopped(serve)

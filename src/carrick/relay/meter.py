@@ -69,3 +69,26 @@ class NoMeter:
     def sent(self, channel: str, seconds: float, *, success: bool) -> None: ...
     def finished(self, channel: str, tally: Tally, batch: Batch, now: datetime) -> None: ...
     def lease_lost(self, channel: str, entries: int) -> None: ...
+
+
+class Meters:
+    """Several that take note of the same."""
+
+    def __init__(self, *meters: Meter) -> None:
+        self._meters = meters
+
+    def claimed(self, channel: str, entries: int, seconds: float) -> None:
+        for meter in self._meters:
+            meter.claimed(channel, entries, seconds)
+
+    def sent(self, channel: str, seconds: float, *, success: bool) -> None:
+        for meter in self._meters:
+            meter.sent(channel, seconds, success=success)
+
+    def finished(self, channel: str, tally: Tally, batch: Batch, now: datetime) -> None:
+        for meter in self._meters:
+            meter.finished(channel, tally, batch, now)
+
+    def lease_lost(self, channel: str, entries: int) -> None:
+        for meter in self._meters:
+            meter.lease_lost(channel, entries)

@@ -144,6 +144,11 @@ class StoredCredentials:
         with self._tables.reading() as ask:
             return [value_of(row, UserOverview) for row in ask("credential_list")]
 
+    def count_active(self) -> int:
+        """How many users' sign-ins are good."""
+        with self._tables.reading() as ask:
+            return int(ask("credential_count")[0]["active"])
+
     def sealed(self, after: int, limit: int = 100) -> list[SealedRow]:
         """The sealed tokens of users with a higher id than that."""
         with self._tables.reading() as ask:

@@ -35,7 +35,7 @@ class NewUpdate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """What a leader sent at once."""
+    """What a leader sent at once. `is_new`: it was written down just now."""
 
     id: int
     osm_user_id: int
@@ -44,6 +44,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     section_id: int
     batch_id: str
     created_at: datetime
+    is_new: bool = False
 
 
 class Update(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +140,7 @@ class Scores:
             puts = outbox.put_many(ask.connection, [_entry(added, update, delay) for update in updates])
             for put, update in zip(puts, updates, strict=True):
                 _add(ask, added, str(put.id), update)
-            return added
+            return msgspec.structs.replace(added, is_new=True)
 
     def submission(self, osm_user_id: int, key: str) -> Submission | None:
         """What that user has sent with that key."""
