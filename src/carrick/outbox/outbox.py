@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Self, TypeVar, overload
 from uuid import UUID
 
+from carrick import tracing
 from carrick.entry import Batch, NewEntry, Outcome, Put, State
 from carrick.errors import UnsupportedConnection
 from carrick.outbox.adapters import adapter_for
@@ -93,14 +94,16 @@ class Outbox:
         """Put one entry in the transaction of the given connection or session, else in one of its own.
 
         Fields: channel, event_type, payload; key, tenant_id, group, principal, priority, headers, traceparent,
-        occurred_at, delay, max_wait. With an async connection the answer must be awaited.
+        occurred_at, delay, max_wait. With an async connection the answer must be awaited. Without a traceparent the
+        span of OpenTelemetry that is open counts, if one is.
         Raises InvalidInput (and kin), KeyReused, BacklogFull; then nothing was written.
         """
-        entry = new_entry(**fields)
-        if connection is None:
-            return self.store.put(entry)
-        adapter = self._adapter(connection)
-        return adapter.run(self._putting.put_steps(entry))
+        with tracing.span("put", str(fields.get("channel", ""))):
+            (entry,) = traced([fields])
+            if connection is None:
+                return self.store.put(entry)
+            adapter = self._adapter(connection)
+            return adapter.run(self._putting.put_steps(entry))
 
     @overload
     def put_many(self, entries: Iterable[Mapping[str, Any]], /) -> Sequence[Put]: ...
@@ -109,11 +112,12 @@ class Outbox:
     def put_many(self, *args: Any) -> Any:
         """Put many entries, each a mapping of the fields that `put` takes: all or none, the fastest way there is."""
         connection, given = args if len(args) == 2 else (None, args[0])
-        entries: list[NewEntry] = [new_entry(**fields) for fields in given]
-        if connection is None:
-            return self.store.put_many(entries)
-        adapter = self._adapter(connection)
-        return adapter.run(self._putting.put_many_steps(entries, can_copy=adapter.can_copy))
+        with tracing.span("put", "several"):
+            entries = traced(given)
+            if connection is None:
+                return self.store.put_many(entries)
+            adapter = self._adapter(connection)
+            return adapter.run(self._putting.put_many_steps(entries, can_copy=adapter.can_copy))
 
     def claim(self, channel: str, *, owner: str | None = None, **limits: Any) -> Batch:
         """Take due entries for a time; see Store.claim for the limits."""
@@ -163,6 +167,14 @@ class Outbox:
         from carrick.outbox.sqlite import putting as sqlite_putting
 
         return sqlite_putting
+
+
+def traced(given: Iterable[Mapping[str, Any]]) -> list[NewEntry]:
+    """The entries, checked; with the context of the span that is open, unless they bring their own or none is."""
+    here = tracing.current()
+    if here is None:
+        return [new_entry(**fields) for fields in given]
+    return [new_entry(**{**fields, "traceparent": fields.get("traceparent") or here}) for fields in given]
 
 
 def default_owner() -> str:

@@ -16,6 +16,7 @@ from uuid import UUID
 
 import msgspec
 
+from carrick import tracing
 from carrick.entry import Batch, Entry, Outcome, Rest, State
 from carrick.errors import StoreError
 from carrick.outbox.channel import Channel
@@ -154,13 +155,14 @@ class Relay:
         """What is due, and a moment before it was asked for."""
         since = asyncio.get_running_loop().time()
         fresh = self._sharing.fresh_seconds()
-        batch = await self._threads.call(
-            self._store.claim,
-            self._channel.name,
-            self._settings.owner,
-            max_bytes=self._max_bytes,
-            fresh_seconds=fresh,
-        )
+        with tracing.span("claim", self._channel.name):
+            batch = await self._threads.call(
+                self._store.claim,
+                self._channel.name,
+                self._settings.owner,
+                max_bytes=self._max_bytes,
+                fresh_seconds=fresh,
+            )
         self._note_claim(batch, since, fresh)
         return (batch, since) if batch or fresh is None else await self._claim()
 
@@ -191,6 +193,14 @@ class Relay:
         )
 
     async def _send(self, entries: Sequence[Entry], token: UUID, lease: Lease) -> Report:
+        with tracing.span("deliver", self._channel.name, after=(entry.traceparent for entry in entries)):
+            report, success = await self._sent(entries, token, lease)
+            if not success:
+                tracing.fail(getattr(report, "code", ""))
+            return report
+
+    async def _sent(self, entries: Sequence[Entry], token: UUID, lease: Lease) -> tuple[Report, bool]:
+        """What the sink reports, and whether the destination answered for itself."""
         loop = asyncio.get_running_loop()
         started = loop.time()
 
@@ -207,7 +217,7 @@ class Relay:
             report = Results(outcomes=dict.fromkeys((entry.id for entry in entries), fault))
         success = isinstance(report, Results) and report.unavailable is None
         self._meter.sent(self._channel.name, loop.time() - started, success=success)
-        return report
+        return report, success
 
     def _learn(self, sending: Sending) -> None:
         """What was too large for the destination once is not sent in one piece again."""
@@ -223,6 +233,12 @@ class Relay:
             log.warning("relay.gate_not_written", extra={"channel": self._channel.name, "error": str(error)})
 
     async def _finish(
+        self, batch: Batch, outcomes: Mapping[UUID, Outcome], lease: Lease, *, claim_next: bool
+    ) -> tuple[Tally, tuple[Batch, float] | None]:
+        with tracing.span("finish", batch.channel, after=(entry.traceparent for entry in batch)):
+            return await self._written(batch, outcomes, lease, claim_next=claim_next)
+
+    async def _written(
         self, batch: Batch, outcomes: Mapping[UUID, Outcome], lease: Lease, *, claim_next: bool
     ) -> tuple[Tally, tuple[Batch, float] | None]:
         """Write down what became of the batch: again and again while the database fails, as long as the lease lasts."""

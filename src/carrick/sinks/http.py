@@ -16,6 +16,7 @@ from weakref import WeakSet
 import aiohttp
 from yarl import URL
 
+from carrick import tracing
 from carrick.entry import Entry, Outcome
 from carrick.settings import CloudSettings
 from carrick.sinks.answers import LIMIT_BYTES, Answer, report_of
@@ -271,7 +272,9 @@ class HttpSink(Sink):
         return self._last_timestamp
 
     def _traceparent(self, entries: Sequence[Entry]) -> str | None:
-        """A new span in the trace of the first entry that has one."""
+        """The span of this delivery where there is one, else a new one in the trace of the first entry that has one."""
+        if here := tracing.current():
+            return here
         traced = (child_of(entry.traceparent, os.urandom(8).hex()) for entry in entries if entry.traceparent)
         return next(filter(None, traced), None)
 
