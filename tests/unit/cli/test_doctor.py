@@ -277,6 +277,14 @@ def test_a_missing_index_is_named_with_the_statement_that_makes_it(place: Place,
     assert again in checks["indexes"]["remedy"]
 
 
+def test_an_index_whose_building_broke_off_is_missing(newest_postgres_dsn: str, capsys: Shown) -> None:
+    with psycopg.connect(newest_postgres_dsn, autocommit=True) as connection:
+        connection.execute("update pg_index set indisvalid = false where indexrelid = 'carrick.work_rank'::regclass")
+    checks = examined(capsys, 0, "--database", newest_postgres_dsn)
+    assert statuses(checks) == {"indexes": "WARN"}
+    assert "work_rank" in checks["indexes"]["detail"]
+
+
 def test_the_transaction_that_holds_back_vacuum_is_named_with_its_owner(
     newest_postgres_dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: Shown
 ) -> None:
@@ -327,6 +335,17 @@ def test_a_cloud_that_refuses_the_credential_is_a_fail_that_says_so(
     assert "refuses our credential" in checks["cloud"]["detail"]
     assert variable in checks["cloud"]["remedy"]
     assert SECRET not in json.dumps(checks)
+
+
+def test_a_cloud_that_takes_the_key_is_well(
+    sqlite_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Shown
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{sqlite_path}")
+    wiring.migrate(f"sqlite:///{sqlite_path}")
+    given = {"CLOUD_AUTH_MODE": "api_key", "CLOUD_API_KEY": SECRET}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert statuses(at_an_ingest(tmp_path, monkeypatch, capsys, 0, **given)) == {}
 
 
 def test_a_cloud_that_is_away_is_a_fail(place: Place, monkeypatch: pytest.MonkeyPatch, capsys: Shown) -> None:

@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from carrick import wiring as carrick_wiring
 from carrick.relay.meter import Meters, NoMeter, Tally
 from carrick.relay.threads import Threads
+from carrick.testing import SqliteClock
 from carrick_scoreboard import wiring
 from carrick_scoreboard.metrics import ScoreMeter
 from carrick_scoreboard.parts import Parts
@@ -23,6 +24,9 @@ from carrick_scoreboard.store.credentials import SealedTokens, StoredCredentials
 from carrick_scoreboard.store.scores import CHANNEL, Scores
 from carrick_scoreboard.store.tables import Tables
 from carrick_scoreboard.submitting import Desk, PatrolPoints
+from tests.osm import EAGLES, LIONS
+from tests.phone import Phone
+from tests.service import service
 from tests.unit.relay.entries import NOW, batch, entry
 
 SEALED = SealedTokens(b"a", b"r", 9)
@@ -99,8 +103,6 @@ def test_only_good_sign_ins_are_active(world: World) -> None:
 
 
 def test_credentials_that_are_forgotten_are_counted(world: World, sqlite_path: Path) -> None:
-    from carrick.testing import SqliteClock
-
     world.stored.save(1, "Ann", "", SEALED)
     SqliteClock(sqlite_path).shift(8 * 86_400)
 
@@ -123,3 +125,18 @@ def test_a_database_that_does_not_answer_leaves_the_counts_out(world: World) -> 
     figures = world.figures()
     assert ("score_outbox_pending_entries",) not in figures
     assert ("score_outbox_retry_total",) in figures
+
+
+def test_a_running_scoreboard_counts_the_way_of_points(sqlite_path: Path) -> None:
+    async def story() -> None:
+        async with service(f"sqlite:///{sqlite_path}") as running, Phone(running.url) as robin:
+            await robin.sign_in()
+            assert (await robin.give({EAGLES: 5, LIONS: 1}))[0] == 200
+            while 'score_outbox_entries_processed_total{status="completed"} 2.0' not in await running.metrics():  # noqa: ASYNC110
+                await asyncio.sleep(0.02)  # a server rings no event
+            figures = await running.metrics()
+        assert "score_outbox_entries_created_total 2.0" in figures
+        assert "user_credentials_active 1.0" in figures
+        assert f'carrick_entries_total{{channel="{CHANNEL}",outcome="delivered"}} 2.0' in figures
+
+    asyncio.run(story())
