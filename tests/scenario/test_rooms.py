@@ -16,6 +16,8 @@ FORBIDDEN = {
     "a value imports the engine": ("entry.py", "import carrick.outbox.store", "Rooms import downward only"),
     "the engine imports the wiring": ("outbox/channel.py", "import carrick.wiring", "Rooms import downward only"),
     "wiring imports a command": ("wiring.py", "import carrick.cli.demo", "Rooms import downward only"),
+    "wiring asks the doctor": ("wiring.py", "import carrick.checkup", "Rooms import downward only"),
+    "the words for an entry look at the clock": ("outbox/story.py", "import time", "Plain values touch nothing"),
     "a room that no contract knows": ("attic.py", "import json", "Rooms import downward only"),
     "wiring imports the test kit": ("wiring.py", "import carrick.testing", "The product does not import its test kit"),
     "sqlite imports postgres": (

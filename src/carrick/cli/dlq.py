@@ -105,6 +105,7 @@ def redrive(
     limit: Annotated[int | None, Parameter(name="--limit")] = None,
     spread: float = 60.0,
     dry_run: Flag = False,
+    as_json: AsJson = False,
     database: str | None = None,
 ) -> int:
     """Send dead entries round again, their attempts back to 0.
@@ -125,6 +126,8 @@ def redrive(
         Over how many seconds they become due, so that the destination is not flooded.
     dry_run
         Change nothing: say how many it would be.
+    as_json
+        Print JSON for a script to read.
     database
         The database to use instead of DATABASE_URL.
     """
@@ -139,12 +142,15 @@ def redrive(
             spread_seconds=spread,
             dry_run=dry_run,
         )
+    if as_json:
+        print_json({"redriven": count, "dry_run": dry_run})
+        return 0
     print_line(f"{'would be redriven' if dry_run else 'redriven'}: {count}")
     return 0
 
 
 @app.command
-def discard(channel: str, ids: tuple[UUID, ...], /, *, database: str | None = None) -> int:
+def discard(channel: str, ids: tuple[UUID, ...], /, *, as_json: AsJson = False, database: str | None = None) -> int:
     """Remove dead entries for good.
 
     Parameters
@@ -153,10 +159,15 @@ def discard(channel: str, ids: tuple[UUID, ...], /, *, database: str | None = No
         The channel.
     ids
         The entries. Those that are not dead stay.
+    as_json
+        Print JSON for a script to read.
     database
         The database to use instead of DATABASE_URL.
     """
     with wiring.opened_store(database or read_settings().database_url) as store:
         count = store.discard(channel, list(ids))
+    if as_json:
+        print_json({"discarded": count})
+        return 0
     print_line(f"discarded: {count}")
     return 0

@@ -121,6 +121,10 @@ def test_redrive_wants_ids_or_all(store: SqliteStore, capsys: pytest.CaptureFixt
     assert printed(capsys) == "redriven: 1\n"
     assert run(["dlq", "redrive", "things", "--all", "--limit", "1"]) == 0
     assert printed(capsys) == "redriven: 1\n"
+    assert run(["dlq", "redrive", "things", "--all", "--dry-run", "--json"]) == 0
+    assert json.loads(printed(capsys)) == {"redriven": 1, "dry_run": True}
+    assert run(["dlq", "discard", "things", ids[-1], "--json"]) == 0
+    assert json.loads(printed(capsys)) == {"discarded": 1}
 
 
 def test_discard_removes_dead_entries_only(store: SqliteStore, capsys: pytest.CaptureFixture[str]) -> None:
