@@ -172,9 +172,11 @@ class Outbox:
 def traced(given: Iterable[Mapping[str, Any]]) -> list[NewEntry]:
     """The entries, checked; with the context of the span that is open, unless they bring their own or none is."""
     here = tracing.current()
-    if here is None:
-        return [new_entry(**fields) for fields in given]
-    return [new_entry(**{**fields, "traceparent": fields.get("traceparent") or here}) for fields in given]
+    if here is not None:
+        given = [
+            fields if fields.get("traceparent") is not None else {**fields, "traceparent": here} for fields in given
+        ]
+    return [new_entry(**fields) for fields in given]
 
 
 def default_owner() -> str:

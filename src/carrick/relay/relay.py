@@ -235,6 +235,7 @@ class Relay:
     async def _finish(
         self, batch: Batch, outcomes: Mapping[UUID, Outcome], lease: Lease, *, claim_next: bool
     ) -> tuple[Tally, tuple[Batch, float] | None]:
+        """What became of the batch is written down; then the next one, where it was asked for."""
         with tracing.span("finish", batch.channel, after=(entry.traceparent for entry in batch)):
             return await self._written(batch, outcomes, lease, claim_next=claim_next)
 
