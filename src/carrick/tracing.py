@@ -7,8 +7,8 @@ spans go is the application's business: it brings the SDK.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 
 try:
@@ -18,13 +18,15 @@ except ModuleNotFoundError:
     ON = False
 else:
     ON = True
+    TRACER = trace.get_tracer("carrick")  # of the SDK that the application sets up, also later
+    KINDS = {"put": SpanKind.PRODUCER, "deliver": SpanKind.CONSUMER}
 
 MOST_LINKS = 32
 TRACEPARENT = re.compile(
     r"(?!ff)(?P<version>[0-9a-f]{2})-(?P<trace>(?!0{32})[0-9a-f]{32})-(?P<span>(?!0{16})[0-9a-f]{16})"
     r"-(?P<flags>[0-9a-f]{2})(?P<more>-.*)?"
 )
-NOTHING: AbstractContextManager[None] = nullcontext()
+NOTHING: AbstractContextManager[object] = nullcontext()
 
 
 def read_traceparent(text: str | None) -> re.Match[str] | None:
@@ -41,27 +43,26 @@ def current() -> str | None:
     return f"00-{here.trace_id:032x}-{here.span_id:016x}-{here.trace_flags:02x}" if here.is_valid else None
 
 
-def span(verb: str, channel: str, *, after: Iterable[str | None] = ()) -> AbstractContextManager[None]:
+def span(verb: str, channel: str, *, after: Iterable[str | None] = ()) -> AbstractContextManager[object]:
     """A span named `carrick.VERB`. `after` are traceparents: it goes on in the first one's trace and links to the rest.
 
-    An error that passes through is noted. Without the API this does nothing, and without an SDK next to nothing.
+    An error that passes through is noted. Without the API, or without an SDK behind it, this does nothing.
     """
-    return _span(verb, channel, after) if ON else NOTHING
-
-
-@contextmanager
-def _span(verb: str, channel: str, after: Iterable[str | None]) -> Iterator[None]:
+    if not ON or not has_sdk():
+        return NOTHING
     contexts = _contexts(after)
-    parent = contexts[0] if contexts else None
-    tracer = trace.get_tracer("carrick")
-    with tracer.start_as_current_span(
+    return TRACER.start_as_current_span(
         f"carrick.{verb}",
-        context=None if parent is None else trace.set_span_in_context(NonRecordingSpan(parent)),
-        kind={"put": SpanKind.PRODUCER, "deliver": SpanKind.CONSUMER}.get(verb, SpanKind.INTERNAL),
+        context=trace.set_span_in_context(NonRecordingSpan(contexts[0])) if contexts else None,
+        kind=KINDS.get(verb, SpanKind.INTERNAL),
         attributes={"messaging.system": "carrick", "messaging.destination.name": channel},
         links=[Link(other) for other in contexts[1:]],
-    ):
-        yield
+    )
+
+
+def has_sdk() -> bool:
+    """Whether somebody has set up where spans go."""
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def fail(message: str) -> None:

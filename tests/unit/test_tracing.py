@@ -68,7 +68,8 @@ class Recorder:
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     recorder = Recorder()
-    monkeypatch.setattr(trace, "get_tracer", lambda _: recorder)
+    monkeypatch.setattr(tracing, "TRACER", recorder)
+    monkeypatch.setattr(tracing, "has_sdk", lambda: True)
     return recorder
 
 
@@ -175,6 +176,23 @@ def test_the_http_sink_sends_the_span_of_the_delivery(outbox: Outbox, recorder: 
 def test_a_put_outside_of_any_span_has_no_context(outbox: Outbox) -> None:
     put(outbox)
     assert [entry.traceparent for entry in outbox.claim("things")] == [None]
+
+
+def test_without_an_sdk_no_span_is_made() -> None:
+    assert tracing.ON
+    assert tracing.span("put", "things") is tracing.NOTHING
+
+
+def test_the_tracer_is_that_of_the_sdk_that_is_set_up_later() -> None:
+    program = """
+from carrick import tracing
+from opentelemetry import trace
+class Provider(trace.NoOpTracerProvider): ...
+trace.set_tracer_provider(Provider())
+print(tracing.has_sdk(), tracing.span("put", "things") is tracing.NOTHING)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["True", "False"], done.stderr
 
 
 def test_without_the_api_nothing_is_traced_and_everything_works(sqlite_path: Path) -> None:
