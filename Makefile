@@ -100,13 +100,16 @@ dist: $(STAMP) $(PAGES) ## build the wheel and the source archive into dist/
 	@$(BIN)/python -m build --no-isolation --outdir dist .
 
 # uv resolves for every supported Python at once; it is needed only here, so it is not in the lock itself.
-lock: ## resolve the dependencies again and rewrite requirements.lock
+lock: ## resolve the dependencies again and rewrite requirements.lock and requirements-run.lock
 	@tools="$$(mktemp -d)" && trap 'rm -rf "$$tools"' EXIT && \
 	$(PYTHON) -m venv "$$tools" && "$$tools/bin/pip" install --quiet uv && \
-	env -u PIP_FIND_LINKS -u UV_FIND_LINKS "$$tools/bin/uv" pip compile pyproject.toml --quiet --upgrade \
-	  --universal --python-version 3.11 --fork-strategy fewest --all-extras --group dev --generate-hashes \
-	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file "$$tools/lock" && \
-	{ head -n 1 requirements.lock && cat "$$tools/lock"; } > "$$tools/new" && cp "$$tools/new" requirements.lock
+	compile() { env -u PIP_FIND_LINKS -u UV_FIND_LINKS "$$tools/bin/uv" pip compile pyproject.toml --quiet \
+	  --universal --python-version 3.11 --fork-strategy fewest --all-extras --generate-hashes \
+	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links "$$@"; } && \
+	compile --upgrade --group dev --output-file "$$tools/lock" && \
+	{ head -n 1 requirements.lock && cat "$$tools/lock"; } > "$$tools/new" && cp "$$tools/new" requirements.lock && \
+	compile --constraints requirements.lock --output-file "$$tools/run" && \
+	{ head -n 1 requirements-run.lock && cat "$$tools/run"; } > "$$tools/new" && cp "$$tools/new" requirements-run.lock
 
 clean: ## remove the environment and everything that was built
 	@rm -rf $(VENV) dist build site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
