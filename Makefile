@@ -93,8 +93,10 @@ $(TYPED): $(NPM) $(SCRIPT)
 	  ../$(BIN)/node node_modules/typescript/bin/tsc --project $$part || exit 1; done
 	@touch $@
 
-docs: $(STAMP) ## check every link and code example in the documentation
+docs: $(STAMP) ## make the reference from the code, check every link and example, build the site into site/
+	@$(BIN)/python docs/generate.py
 	@$(BIN)/python docs/check.py
+	@$(BIN)/python docs/pages.py
 
 dist: $(STAMP) $(PAGES) ## build the wheel and the source archive into dist/
 	@$(BIN)/python -m build --no-isolation --outdir dist .
