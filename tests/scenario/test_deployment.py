@@ -111,7 +111,15 @@ def value_of(variable: dict[str, Any]) -> str:
     return SECRET[variable["name"]]
 
 
-RUNS = [*compose_runs(), *manifest_runs()]
+def page_runs() -> Iterator[Run]:
+    """What the page about the Raspberry Pi lets people write into a file."""
+    text = (ROOT / "docs/how-to/raspberry-pi.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```sh\n(DATABASE_URL=.*?)```", text, re.DOTALL)
+    (command,) = re.findall(r"^ExecStart=\S+/carrick (\w+)$", text, re.MULTILINE)
+    yield Run("page raspberry-pi", [command], dict(line.split("=", 1) for line in block.splitlines()), [8080, 9090])
+
+
+RUNS = [*compose_runs(), *manifest_runs(), *page_runs()]
 each_run = pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
 
 
