@@ -23,7 +23,7 @@ from rich.console import Console
 
 from carrick import wiring
 from carrick.cli import app as carrick_app
-from carrick.settings import PORTS, Service, read_settings
+from carrick.settings import Service, read_settings
 from carrick_scoreboard import wiring as scoreboard_wiring
 from carrick_scoreboard.settings import read_scoreboard_settings
 
@@ -33,6 +33,8 @@ NO_FILE = Path("no .env file")
 MADE = "<!-- Made by `make docs` from the code: change it there. -->"
 FUNCTION = re.compile(r"^create (?:or replace )?function (?P<name>(?:carrick|app)\.[a-z]\w*)\s*\(", re.MULTILINE)
 EVENT = re.compile(r"[a-z_]+\.[a-z_]+")
+SERVICES: tuple[Service, ...] = ("forward", "ingest", "scoreboard")
+"""Those with an OpenAPI document."""
 LEVELS = ("debug", "info", "warning", "error", "critical", "exception")
 
 MEANINGS = {
@@ -119,7 +121,7 @@ def documents() -> dict[Service, dict[str, Any]]:
             "PORT": "0",
             "METRICS_PORT": "0",
         }
-        return {name: asyncio.run(_document(environment, name)) for name in PORTS}
+        return {name: asyncio.run(_document(environment, name)) for name in SERVICES}
 
 
 async def _document(environment: dict[str, str], name: Service) -> dict[str, Any]:

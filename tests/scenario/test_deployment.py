@@ -23,6 +23,7 @@ from carrick_scoreboard.settings import read_scoreboard_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_FILE = Path("no .env file")
+HTTP_SERVICES = ("forward", "ingest", "scoreboard")
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
 MANIFESTS = ROOT / "deploy" / "kubernetes"
@@ -147,10 +148,12 @@ def test_every_value_is_accepted(run: Run) -> None:
 @each_run
 def test_every_port_is_the_one_that_is_listened_on(run: Run) -> None:
     settings = run.settings()
-    serves = run.args[0] in PORTS
-    assert run.ports == ([settings.port, settings.metrics_port] if serves else [])
-    if serves:  # the image's health check knows no other default than this
+    if run.args[0] in HTTP_SERVICES:
+        assert run.ports == [settings.port, settings.metrics_port]
+        # the image's health check knows no other default than this
         assert run.environment.get("PORT", "8080") == str(settings.port)
+    else:
+        assert run.ports in ([], [settings.metrics_port])
 
 
 @each_run
@@ -215,14 +218,15 @@ def test_every_deployment_has_two_replicas_that_are_probed_and_never_both_taken(
     budgets = [made["spec"] for made in of_kind("PodDisruptionBudget")]
     assert {"minAvailable": 1, "selector": {"matchLabels": labels}} in budgets
     (container,) = containers(workload)
-    if "ports" in container:
+    named = {port["name"]: port["containerPort"] for port in container.get("ports", [])}
+    if "metrics" in named:
+        annotations = workload["spec"]["template"]["metadata"]["annotations"]
+        assert annotations["prometheus.io/port"] == str(named["metrics"])
+    if "http" in named:
         assert container["livenessProbe"]["httpGet"] == {"path": "/api/health", "port": "http"}
         assert container["readinessProbe"]["httpGet"] == {"path": "/api/ready", "port": "http"}
         (service,) = [made["spec"] for made in of_kind("Service") if made["spec"]["selector"] == labels]
         assert [port["targetPort"] for port in service["ports"]] == ["http"]
-        annotations = workload["spec"]["template"]["metadata"]["annotations"]
-        scraped = {"name": "metrics", "containerPort": int(annotations["prometheus.io/port"])}
-        assert scraped in container["ports"]
     else:
         command = container["readinessProbe"]["exec"]["command"]
         app.parse_args(command[1:], exit_on_error=False, print_error=False)
