@@ -227,7 +227,7 @@ def test_every_deployment_has_two_replicas_that_are_probed_and_never_both_taken(
         assert container["readinessProbe"]["httpGet"] == {"path": "/api/ready", "port": "http"}
         (service,) = [made["spec"] for made in of_kind("Service") if made["spec"]["selector"] == labels]
         assert [port["targetPort"] for port in service["ports"]] == ["http"]
-    else:
+    else:  # it has no probes of its own: a command tells whether it can work
         command = container["readinessProbe"]["exec"]["command"]
         app.parse_args(command[1:], exit_on_error=False, print_error=False)
 
