@@ -32,7 +32,9 @@ SECTIONS = {
     "docs/architecture": "Architecture",
     "docs/decisions": "Decisions",
 }
-FRONT = ("README.md", "docs/README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+MAP = "docs/README.md"
+"""Its order is that of the navigation; what it does not name comes after."""
+FRONT = ("README.md", MAP, "CONTRIBUTING.md", "CHANGELOG.md")
 
 
 class Page(NamedTuple):
@@ -124,13 +126,21 @@ def _written(template: Template, reader: MarkdownIt, page: Page, pages: Sequence
 
 def _navigation(current: Page, pages: Sequence[Page], root: str) -> str:
     by_source = {str(page.source): page for page in pages}
+    order = list(_pages_on(by_source[MAP])) if MAP in by_source else []
     parts = [_list([by_source[source] for source in FRONT if source in by_source], current, root)]
     for folder, heading in SECTIONS.items():
         inside = [page for page in pages if str(page.source.parent) == folder]
-        inside.sort(key=lambda page: (page.source.name != "README.md", page.title if "reference" in folder else ""))
+        inside.sort(key=lambda page: order.index(str(page.path)) if str(page.path) in order else len(order))
         if inside:
             parts.append(f"<h2>{heading}</h2>\n{_list(inside, current, root)}")
     return "\n".join(parts)
+
+
+def _pages_on(page: Page) -> Iterator[str]:
+    """The pages of the site that a page links to, in its order."""
+    for token in (child for block in page.tokens for child in block.children or []):
+        if token.type == "link_open":
+            yield os.path.normpath(page.path.parent / str(token.attrGet("href")).partition("#")[0])
 
 
 def _list(pages: Sequence[Page], current: Page, root: str) -> str:
