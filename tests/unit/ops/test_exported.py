@@ -102,7 +102,7 @@ def test_every_alert_names_metrics_that_are_exported_and_a_page_that_is_there() 
         found = names_in(rule["expr"])
         assert found, rule["alert"]
         assert {metric_of(name) for name in found} <= every, rule["alert"]
-        assert rule["labels"]["severity"] in ("warning", "critical")
+        assert rule["labels"]["severity"] in ("info", "warning", "critical")
         page, _, heading = rule["annotations"]["runbook"].partition("#")
         assert heading in headings(ROOT / page), rule["alert"]
 
