@@ -28,7 +28,7 @@ def sink_cases(quick: bool) -> Iterator[Result]:
         topic = cluster.new_topic(partitions=4)
         fields = {"event_type": topic, "tenant_id": "acme", "payload": postgres.PAYLOAD, "headers": {"device": "d1"}}
         entries = [claimed(group_key=f"g{n % 50}", **fields) for n in range(BATCH)]
-        ready = [(entry.payload, entry.group_key, headers_of(entry)) for entry in entries]
+        ready = [(entry.payload, entry.group_key, headers_of(entry, str(entry.id))) for entry in entries]
         settings = {"bootstrap.servers": cluster.bootstrap_servers, "enable.idempotence": True, "log_level": 0}
         producer = Producer(settings)
         sink = KafkaSink(cluster.bootstrap_servers)
@@ -51,7 +51,8 @@ def sink_cases(quick: bool) -> Iterator[Result]:
         def bare_from_entries() -> int:
             for _ in range(passes):
                 for entry in entries:
-                    producer.produce(topic, entry.payload, entry.group_key, headers=headers_of(entry))
+                    headers = headers_of(entry, str(entry.id))
+                    producer.produce(topic, entry.payload, entry.group_key, headers=headers)
                 producer.flush()
             return passes * BATCH
 

@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import msgspec
+
 from carrick.entry import Entry, Outcome, OutcomeKind
 from carrick.errors import InvalidInput, MissingExtra
 from carrick.sinks.kafka_errors import Fault, Verdict, is_no_connection, verdict_on
@@ -33,9 +35,6 @@ MAX_THREADS = 64
 """More deliveries at once than this wait for each other."""
 RELEASED = Outcome.released()
 SETTLED = (OutcomeKind.DELIVERED, OutcomeKind.REJECTED)
-
-Letter = tuple[Entry, Message]
-"""An entry, and the message that it is sent as."""
 
 OURS = {
     "enable.idempotence": True,
@@ -78,7 +77,7 @@ class KafkaSink(Sink):
         config: Mapping[str, Any] | None = None,
     ) -> None:
         self._topic = TopicTemplate(topic)
-        self._headers: Callable[[Entry], Headers] = cloud_event_headers(source) if cloud_events else headers_of
+        self._headers: Callable[[Entry, str], Headers] = cloud_event_headers(source) if cloud_events else headers_of
         if not timeout_seconds > 0:
             raise InvalidInput("timeout_seconds", repr(timeout_seconds), "more than 0")
         self._timeout_seconds = timeout_seconds
@@ -115,33 +114,32 @@ class KafkaSink(Sink):
 
     def _deliver(self, entries: Sequence[Entry], until: float, cancelled: threading.Event) -> Report:
         outcomes: dict[UUID, Outcome] = {}
-        letters: list[Letter] = []
-        for entry in entries:
+        ids: list[UUID] = []
+        messages: list[Message] = []
+        for entry, text in zip(entries, msgspec.to_builtins([entry.id for entry in entries]), strict=True):
             topic = self._topic.of(entry)
             if is_topic_name(topic):
-                letters.append((entry, self._message(entry, topic)))
+                ids.append(entry.id)
+                messages.append(Message(topic, entry.group_key, entry.payload, self._headers(entry, text)))
             else:
                 outcomes[entry.id] = Outcome.rejected(f"{topic!r} cannot be the name of a topic", code="invalid_topic")
-        sent = self._send(letters, until, cancelled)
+        sent = self._send(messages, until, cancelled)
         suspects = self._suspects(sent)
-        unavailable = self._judge(letters, sent, outcomes, leave_out=suspects)
+        unavailable = self._judge(ids, sent, outcomes, leave_out=suspects)
         for position in suspects:
             if unavailable is not None:
                 break
-            letter = letters[position]
-            unavailable = self._judge([letter], self._send([letter], until, cancelled), outcomes)
-            if outcomes.get(letter[0].id, RELEASED).kind not in SETTLED:
+            alone = self._send([messages[position]], until, cancelled)
+            unavailable = self._judge([ids[position]], alone, outcomes)
+            if outcomes.get(ids[position], RELEASED).kind not in SETTLED:
                 break  # the next one may be of its group
         if outcomes or unavailable is None:
             return Results(outcomes=outcomes, unavailable=unavailable)
         return unavailable
 
-    def _message(self, entry: Entry, topic: str) -> Message:
-        return Message(topic, entry.group_key, entry.payload, self._headers(entry))
-
-    def _send(self, letters: Sequence[Letter], until: float, cancelled: threading.Event) -> Sent:
+    def _send(self, messages: Sequence[Message], until: float, cancelled: threading.Event) -> Sent:
         with self._producer() as producer:
-            return producer.send([message for _, message in letters], until, cancelled)
+            return producer.send(messages, until, cancelled)
 
     def _suspects(self, sent: Sent) -> list[int]:
         """Messages refused together, in their order: the fault may lie in one of them, so each must be tried alone."""
@@ -149,12 +147,12 @@ class KafkaSink(Sink):
         return refused if len(refused) > 1 else []
 
     def _judge(
-        self, letters: Sequence[Letter], sent: Sent, outcomes: dict[UUID, Outcome], leave_out: Sequence[int] = ()
+        self, ids: Sequence[UUID], sent: Sent, outcomes: dict[UUID, Outcome], leave_out: Sequence[int] = ()
     ) -> Unavailable | None:
-        """Write down the outcome of each entry that has one; why Kafka cannot be asked, if it cannot."""
+        """Write down the outcome of each message that has one; why Kafka cannot be asked, if it cannot."""
         delivered = Outcome.delivered()
         for position in sent.acknowledged:
-            outcomes[letters[position][0].id] = delivered
+            outcomes[ids[position]] = delivered
         stopped = sent.stopped
         if stopped is not None and self._verdict(stopped) is Verdict.NOT_SENT:
             stopped = None  # because a message was refused: that is a matter of the message, not of the cluster
@@ -162,9 +160,9 @@ class KafkaSink(Sink):
             fault = sent.faults[position]
             match self._verdict(fault):
                 case Verdict.REJECTED:
-                    outcomes[letters[position][0].id] = Outcome.rejected(fault.message, code=fault.code)
+                    outcomes[ids[position]] = Outcome.rejected(fault.message, code=fault.code)
                 case Verdict.RETRY:
-                    outcomes[letters[position][0].id] = Outcome.retry(code=fault.code, message=fault.message)
+                    outcomes[ids[position]] = Outcome.retry(code=fault.code, message=fault.message)
                 case Verdict.UNAVAILABLE:
                     stopped = stopped or fault
         return None if stopped is None else _unavailable(stopped)

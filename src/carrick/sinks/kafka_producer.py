@@ -10,7 +10,6 @@ import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -42,6 +41,20 @@ class Sent(msgspec.Struct, kw_only=True):
     refused: set[int]
     """The part of `faults` that the broker has refused, perhaps because of another message in the same request."""
     stopped: Fault | None = None
+
+
+class Receipt(msgspec.Struct, frozen=True, gc=False):
+    """Writes down Kafka's report of one message. There is one for each, so the garbage collector leaves it alone."""
+
+    sent: Sent
+    position: int
+
+    def __call__(self, error: KafkaError | None, _: Any) -> None:
+        if error is None:
+            self.sent.acknowledged.add(self.position)
+            return
+        self.sent.faults[self.position] = Fault(error.name(), error.str())
+        self.sent.refused.add(self.position)
 
 
 class KafkaProducer:
@@ -95,7 +108,7 @@ class KafkaProducer:
                     message.topic,
                     message.value,
                     message.key,
-                    on_delivery=partial(_note_report, sent, position),
+                    on_delivery=Receipt(sent, position),
                     headers=message.headers,
                 )
             except BufferError:
@@ -170,14 +183,6 @@ class KafkaProducer:
             self._down = fault
         else:
             self._last_error = fault
-
-
-def _note_report(sent: Sent, position: int, error: KafkaError | None, _: Any) -> None:
-    if error is None:
-        sent.acknowledged.add(position)
-        return
-    sent.faults[position] = Fault(error.name(), error.str())
-    sent.refused.add(position)
 
 
 def _fault(error: BaseException | None) -> Fault:
