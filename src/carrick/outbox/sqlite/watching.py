@@ -12,12 +12,14 @@ import os
 import sqlite3
 import struct
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from carrick.outbox.sqlite.database import connect
 from carrick.outbox.sqlite.failures import map_errors
 
-LOOKS = (*[0.0005] * 8, *[0.001] * 8, 0.004, 0.01, 0.03, 0.1, 0.3)
+LOOKS = (*[0.0002] * 10, *[0.001] * 10, 0.004, 0.01, 0.03, 0.1, 0.3)
 """Seconds between looks after a write was reported."""
 POLL_SECONDS = 0.02
 """Seconds between looks where the kernel reports nothing."""
@@ -25,6 +27,7 @@ POLL_SECONDS = 0.02
 IN_MODIFY = 0x2
 IN_CREATE = 0x100
 EVENT = struct.Struct("iIII")
+NANOSECONDS = 1_000_000_000
 
 
 class SqliteWatch:
@@ -76,6 +79,10 @@ class FileWrites:
 
     def __init__(self, path: Path) -> None:
         self._name = os.fsencode(path.name)
+        self._loop = asyncio.get_running_loop()
+        self._written = False
+        self._stirred = asyncio.Event()
+        self._alarm = Alarm(self._stirred.set)
         libc = ctypes.CDLL(None, use_errno=True)
         self._descriptor = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         folder = os.fsencode(path.parent.absolute())
@@ -83,28 +90,28 @@ class FileWrites:
             code = ctypes.get_errno()
             self.close()
             raise OSError(code, os.strerror(code), str(path.parent))
-        self._written = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._descriptor, self._read)
 
     async def wait(self) -> None:
         """Return when the file has been written to since the last time."""
-        await self._written.wait()
-        self._written.clear()
+        while not self._written:
+            self._stirred.clear()
+            await self._stirred.wait()
+        self._written = False
 
     async def within(self, seconds: float) -> bool:
         """Whether the file is written to within that time; returns as soon as it is."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self.wait()
-        except TimeoutError:
-            return False
-        return True
+        if not self._written:
+            self._stirred.clear()
+            self._alarm.set(seconds)
+            await self._stirred.wait()
+        written, self._written = self._written, False
+        return written
 
     def close(self) -> None:
+        self._alarm.close()
         if self._descriptor >= 0:
-            if hasattr(self, "_loop"):
-                self._loop.remove_reader(self._descriptor)
+            self._loop.remove_reader(self._descriptor)
             os.close(self._descriptor)
             self._descriptor = -1
 
@@ -115,5 +122,38 @@ class FileWrites:
             *_, length = EVENT.unpack_from(events, at)
             at += EVENT.size
             if events[at : at + length].rstrip(b"\0") == self._name:
-                self._written.set()
+                self._written = True
+                self._stirred.set()
             at += length
+
+
+class Alarm:
+    """Calls back after a time that may be shorter than a millisecond, which is the event loop's tick. Linux only."""
+
+    def __init__(self, ring: Callable[[], None]) -> None:
+        self._ring = ring
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._descriptor = self._libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._descriptor < 0:
+            raise OSError(ctypes.get_errno(), "no timer can be made")
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._descriptor, self._read)
+
+    def set(self, seconds: float) -> None:
+        """Ring once, that long from now, instead of when it was to ring before."""
+        wanted = max(1, int(seconds * NANOSECONDS))  # none at all would mean never
+        once = (ctypes.c_long * 4)(0, 0, *divmod(wanted, NANOSECONDS))
+        self._libc.timerfd_settime(self._descriptor, 0, once, None)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            self._loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _read(self) -> None:
+        try:
+            os.read(self._descriptor, 8)
+        except BlockingIOError:
+            return  # it was set anew meanwhile
+        self._ring()
