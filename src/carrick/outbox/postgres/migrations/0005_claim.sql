@@ -146,12 +146,14 @@ begin
   end if;
   case c.mode
     when 'stream' then
-      select array_agg(greatest(m.rank, p_floor) order by l.n),
-             array_agg(case when m.rank >= p_floor then m.seq else 0 end order by l.n)
-        into v_ranks, v_seqs
-        from unnest(p_lanes) with ordinality as l(tenant, n)
-       cross join lateral (select array_position(p_known, l.tenant) as at) k
-       cross join lateral (select p_mark_ranks[k.at] as rank, p_mark_seqs[k.at] as seq) m;
+      if p_known is not null or p_floor > '-infinity' then -- else all start at the oldest
+        select array_agg(greatest(m.rank, p_floor) order by l.n),
+               array_agg(case when m.rank >= p_floor then m.seq else 0 end order by l.n)
+          into v_ranks, v_seqs
+          from unnest(p_lanes) with ordinality as l(tenant, n)
+         cross join lateral (select array_position(p_known, l.tenant) as at) k
+         cross join lateral (select p_mark_ranks[k.at] as rank, p_mark_seqs[k.at] as seq) m;
+      end if;
       select x.* into picked, cut
         from carrick._pick_stream(c.name, p_lanes, v_ranks, v_seqs, p_now, p_horizon, p_held_principals, p_rows, p_bytes) x;
     when 'ordered' then
