@@ -5,7 +5,7 @@ Behind a pooler in transaction mode nothing is ever heard; then the relay finds 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import asyncio
 
 import psycopg
 
@@ -20,25 +20,57 @@ class PostgresWatch:
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._connection: psycopg.AsyncConnection | None = None
-        self._heard: AsyncGenerator[psycopg.Notify, None] | None = None
+        self._ears: Ears | None = None
 
     async def next(self) -> str | None:
         """The channel that somebody put into. A new connection may have missed something: then it may be any."""
         with map_errors():
-            if self._connection is None or self._connection.closed:
+            if self._ears is None or self._ears.connection.closed:
                 await self.close()
-                self._connection = await psycopg.AsyncConnection.connect(self._dsn, autocommit=True)
-                await self._connection.execute(f"listen {NOTIFICATIONS}")
-                self._heard = self._connection.notifies()
+                connection = await psycopg.AsyncConnection.connect(self._dsn, autocommit=True)
+                await connection.execute(f"listen {NOTIFICATIONS}")
+                self._ears = Ears(connection)
                 return None
-            assert self._heard is not None
-            return (await anext(self._heard)).payload
+            return await self._ears.hear()
 
     async def close(self) -> None:
-        if self._heard is not None:
-            await self._heard.aclose()
-            self._heard = None
-        if self._connection is not None:
-            await self._connection.close()
-            self._connection = None
+        if self._ears is not None:
+            await self._ears.close()
+            self._ears = None
+
+
+class Ears:
+    """Reads what comes on a connection that does nothing but listen.
+
+    The event loop watches its socket all the time: asking psycopg for each notification would begin and end that for
+    every one of them, before the relay that is to be woken gets its turn.
+    """
+
+    def __init__(self, connection: psycopg.AsyncConnection) -> None:
+        self.connection = connection
+        self._socket = connection.fileno()
+        self._loop = asyncio.get_running_loop()
+        self._stirred = asyncio.Event()
+        self._fault: psycopg.Error | None = None
+        self._loop.add_reader(self._socket, self._read)
+
+    async def hear(self) -> str:
+        """The payload of the next notification. Raises psycopg's error when the connection is lost."""
+        while (heard := self.connection.pgconn.notifies()) is None:
+            if self._fault is not None:
+                raise self._fault
+            self._stirred.clear()
+            await self._stirred.wait()
+        return heard.extra.decode()
+
+    async def close(self) -> None:
+        self._loop.remove_reader(self._socket)
+        await self.connection.close()
+
+    def _read(self) -> None:
+        try:
+            self.connection.pgconn.consume_input()
+        except psycopg.Error as error:
+            self._fault = error
+            self._loop.remove_reader(self._socket)
+        self._stirred.set()
