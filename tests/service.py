@@ -92,20 +92,32 @@ async def service(database_url: str, *, state: Path | None = None, **changed: st
     port = free_port()
     async with asyncio.timeout(PATIENCE_SECONDS), simulated(state, start=None) as osm:
         await register(osm, port)
-        environ = environment(database_url, osm, port, **changed)
-        built = wiring.scoreboard(read_settings(environ, NOWHERE), read_scoreboard_settings(environ, NOWHERE))
-        with wiring.opened_clients(database_url) as clients:
-            if clients.get(CLIENT) is None:
-                clients.add(CLIENT, "Wall display", "", actor="test")
-        stopping, ports = asyncio.Event(), asyncio.Queue[int]()
-        running = asyncio.create_task(built.run(stopping, lambda _, metrics: ports.put_nowait(metrics)))
-        starting = asyncio.create_task(ports.get())
-        await asyncio.wait([running, starting], return_when=asyncio.FIRST_COMPLETED)
-        if running.done():
-            starting.cancel()
-            await running
-        metrics_url = f"http://127.0.0.1:{starting.result()}/metrics"
-        async with aiohttp.ClientSession() as session:
-            yield Service(osm, f"http://127.0.0.1:{port}", metrics_url, stopping, running, session)
-            stopping.set()
-            await running
+        async with serving(osm, database_url, port, **changed) as running:
+            yield running
+
+
+@asynccontextmanager
+async def serving(osm: Osm, database_url: str, port: int, **changed: str) -> AsyncIterator[Service]:
+    """A scoreboard on that port for that OSM, which knows it already."""
+    environ = environment(database_url, osm, port, **changed)
+    built = wiring.scoreboard(read_settings(environ, NOWHERE), read_scoreboard_settings(environ, NOWHERE))
+    allow_displays(database_url)
+    stopping, ports = asyncio.Event(), asyncio.Queue[int]()
+    running = asyncio.create_task(built.run(stopping, lambda _, metrics: ports.put_nowait(metrics)))
+    starting = asyncio.create_task(ports.get())
+    await asyncio.wait([running, starting], return_when=asyncio.FIRST_COMPLETED)
+    if running.done():
+        starting.cancel()
+        await running
+    metrics_url = f"http://127.0.0.1:{starting.result()}/metrics"
+    async with aiohttp.ClientSession() as session:
+        yield Service(osm, f"http://127.0.0.1:{port}", metrics_url, stopping, running, session)
+        stopping.set()
+        await running
+
+
+def allow_displays(database_url: str) -> None:
+    """The application of the tests' displays may ask for codes."""
+    with wiring.opened_clients(database_url) as clients:
+        if clients.get(CLIENT) is None:
+            clients.add(CLIENT, "Wall display", "", actor="test")

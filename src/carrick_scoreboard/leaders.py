@@ -104,10 +104,13 @@ class Leaders:
         return await self._threads.call(self._stored.writable, leader.user_id)
 
     async def section(self, leader: Leader, section_id: int) -> WritableSection:
-        """A section of the leader. Raises Problem for any other, without asking OSM.
+        """A section of a leader whom OSM accepts. Raises Problem for any other, without asking OSM."""
+        if leader.session.revoked_at is not None:
+            raise Problem(403, "sign_in_again", "OSM wants you to sign in again")
+        return await self.own_section(leader, section_id)
 
-        Who must sign in again may still give points: they wait for that.
-        """
+    async def own_section(self, leader: Leader, section_id: int) -> WritableSection:
+        """A section of the leader, also of one who must sign in again: their points wait until then. Raises Problem."""
         for section in await self.sections(leader):
             if section.id == section_id:
                 return section

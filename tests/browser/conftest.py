@@ -1,15 +1,17 @@
-"""A browser for all tests of a run, a server for each, and a leader who is signed in."""
+"""A browser and a simulated OSM for all tests of a run, a scoreboard for each, and a leader who is signed in."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.browser.driver import Bridge, Device, Page, open_device
-from tests.browser.hall import Hall
-from tests.browser.standin import StandIn
+from tests.browser.evening import Evening, Town
+
+SCOUTS = "Wold Scouts – 1st Ashmere-on-the-Wold"
 
 
 @pytest.fixture(scope="session")
@@ -19,25 +21,28 @@ def bridge() -> Iterator[Bridge]:
     bridge.close()
 
 
-@pytest.fixture
-def server() -> Iterator[StandIn]:
-    server = StandIn()
-    yield server
-    server.close()
+@pytest.fixture(scope="session")
+def town() -> Iterator[Town]:
+    town = Town()
+    yield town
+    town.close()
 
 
 @pytest.fixture
-def hall(server: StandIn) -> Hall:
-    return server.hall
+def evening(town: Town, tmp_path: Path) -> Iterator[Evening]:
+    evening = Evening(town, tmp_path)
+    evening.begin()
+    yield evening
+    evening.close()
 
 
 @pytest.fixture
-def open_a(bridge: Bridge, server: StandIn) -> Iterator[Callable[..., Device]]:
+def open_a(bridge: Bridge, evening: Evening) -> Iterator[Callable[..., Device]]:
     """Opens devices. When the test is over, none of their pages may have complained."""
     devices: list[Device] = []
 
     def open_one(**options: Any) -> Device:
-        devices.append(open_device(bridge, server.url, **options))
+        devices.append(open_device(bridge, evening.url, **options))
         return devices[-1]
 
     yield open_one
@@ -58,10 +63,18 @@ def leader(phone: Device) -> Page:
     return signed_in(phone)
 
 
-def signed_in(device: Device) -> Page:
-    """A tab in which a leader has just signed in."""
-    page = device.page("/admin/login?return=/admin/")
+def signed_in(device: Device, person: str = "Robin Merriweather") -> Page:
+    """A tab in which a leader has just signed in, through OSM's own pages."""
+    page = device.page("/admin/login")
+    let_in(page, person)
+    page.role("combobox", "Section").choose(SCOUTS)
     page.role("heading", "Eagles").wait()
     page.evaluate("navigator.serviceWorker.ready.then(() => 0)")
     page.call("waitForFunction", "navigator.serviceWorker.controller !== null")
     return page
+
+
+def let_in(page: Page, person: str = "Robin Merriweather") -> None:
+    """At OSM: say who you are, and allow it."""
+    page.css("button.person").containing(person).click()
+    page.button("Allow").click()

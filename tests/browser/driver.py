@@ -178,6 +178,24 @@ class Device:
         """The network is back: wake the service worker as a browser with Background Sync does."""
         self.bridge.call(0, "sync", self.page().handle, self.base + scope, tag)
 
+    def answer_with(
+        self, method: str, end: str, status: int, body: Any, headers: dict[str, str] | None = None, times: int = 1
+    ) -> None:
+        """The pages get this for requests whose path ends so; the server does not hear of them."""
+        answer = {"status": status, "json": body, "headers": headers or {}}
+        self.bridge.call(0, "intercept", self.handle, method, end, answer, times)
+
+    def keep_waiting(self, method: str, end: str) -> None:
+        """The next request of the pages whose path ends so does not leave until `let_go`."""
+        self.bridge.call(0, "intercept", self.handle, method, end, None, 1)
+
+    def kept_waiting(self) -> int:
+        """How many requests wait."""
+        return cast(int, self.bridge.call(0, "keptWaiting", self.handle))
+
+    def let_go(self) -> None:
+        self.bridge.call(0, "letGo", self.handle)
+
     def problems(self) -> list[str]:
         """What the pages complained about; requests that failed are left out where a test makes them fail."""
         found: list[str] = self.bridge.call(0, "problems", self.handle)

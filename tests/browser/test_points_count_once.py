@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from tests.browser.conftest import signed_in
+from tests.browser.conftest import let_in, signed_in
 from tests.browser.driver import Device, Page
-from tests.browser.hall import HAZEL, Hall
+from tests.browser.evening import Evening
+from tests.osm import HAZEL, ROBIN, SCOUTS
 from tests.scenario.processes import until
 
 SAFE = "Your points are safe on this device"
@@ -33,137 +32,176 @@ def nothing_waits(page: Page) -> None:
     page.css(".pill.waiting").wait_gone()
 
 
-def test_points_given_without_a_network_arrive_when_it_is_back(leader: Page, phone: Device, hall: Hall) -> None:
+WEEK_AND_A_DAY = 8 * 86_400
+ONCE = [("Eagles", 105)]
+
+
+def test_points_given_without_a_network_arrive_when_it_is_back(leader: Page, phone: Device, evening: Evening) -> None:
     phone.offline(True)
-    hall.away = True
+    evening.cut()
     send_five(leader)
     leader.sees(SAFE)
     leader.sees("+5 on the way")
     leader.css(".pill.waiting").containing("1 waiting").wait()
-    hall.away = False
+    evening.join()
     phone.offline(False)
-    until(lambda: hall.score("Eagles") == 105, "the points arrive")
     nothing_waits(leader)
-    assert set(hall.modes()) == {"background"}
-    assert hall.score("Eagles") == 105
+    assert evening.writes() == ONCE
 
 
-def test_an_answer_that_is_lost_does_not_count_the_points_twice(leader: Page, hall: Hall) -> None:
-    hall.drop_answers = True
+def test_an_answer_that_is_lost_does_not_count_the_points_twice(leader: Page, evening: Evening) -> None:
+    evening.hold("slow", endpoint="points")
     send_five(leader)
+    evening.reached("slow")
+    evening.cut()
     leader.sees(SAFE)
-    assert hall.score("Eagles") == 105
-    hall.away = True
+    evening.release()
+    until(lambda: evening.score("Eagles") == 105, "OSM takes the points")
     leader.reload()
     leader.css(".pill.waiting").containing("1 waiting").wait()
-    hall.away = hall.drop_answers = False
+    evening.join()
     network_returns(leader)
     nothing_waits(leader)
-    assert len(set(hall.keys())) == 1
-    assert len(hall.keys()) >= 2
-    assert hall.score("Eagles") == 105
+    assert evening.writes() == ONCE
 
 
-def test_two_tabs_that_send_at_once_count_once(leader: Page, phone: Device, hall: Hall) -> None:
+@pytest.mark.parametrize("point", ["before_apply", "after_apply"])
+def test_a_server_killed_in_mid_write_counts_the_points_once(point: str, phone: Device, evening: Evening) -> None:
+    with evening.process() as server:
+        server.wait_ready()
+        leader = signed_in(phone)
+        evening.hold("slow", endpoint="points", point=point)
+        send_five(leader)
+        evening.reached("slow")
+        server.kill()
+        leader.sees(SAFE)
+        evening.release()
+        server.start()
+        server.wait_ready()
+        leader.reload()
+        evening.later(300)
+        nothing_waits(leader)
+        assert evening.score("Eagles") == 105
+        assert evening.history() == [("Eagles", 5)]
+
+
+def test_two_tabs_that_send_at_once_send_once(leader: Page, phone: Device, evening: Evening) -> None:
     other = phone.page("/admin/")
+    other.role("heading", "Eagles").wait()
     leader.button("Eagles +5").click()
     other.sees("Eagles +5")
     soon = leader.evaluate("Date.now() + 200")
     submit = f"setTimeout(() => document.querySelector('.submit-bar')?.requestSubmit(), {soon} - Date.now())"
-    both = [page.bridge.send(page.handle, "evaluate", submit) for page in (leader, other)]
-    for number in both:
-        leader.bridge.receive(number)
-    until(lambda: hall.score("Eagles") == 105, "the points arrive")
+    at_once(submit, leader, other)
+    until(lambda: evening.score("Eagles") == 105, "the points arrive")
     nothing_waits(leader)
     nothing_waits(other)
-    assert hall.score("Eagles") == 105
+    assert evening.writes() == ONCE
 
 
-def test_two_tabs_send_what_waits_one_at_a_time(leader: Page, phone: Device, hall: Hall) -> None:
-    hall.away = True
+def test_two_tabs_send_what_waits_one_at_a_time(leader: Page, phone: Device, evening: Evening) -> None:
+    evening.cut()
     send_five(leader)
     leader.sees(SAFE)
     other = phone.page("/admin/#/waiting")
     leader.link("Waiting").click()
     other.button("Send now").wait()
     leader.button("Send now").wait()
-    hall.away = False
-    click = "[...document.querySelectorAll('button')].find(one => one.innerText === 'Send now')?.click()"
-    both = [page.bridge.send(page.handle, "evaluate", click) for page in (leader, other)]
-    for number in both:
-        leader.bridge.receive(number)
+    evening.join()
+    at_once(
+        "[...document.querySelectorAll('button')].find(one => one.innerText === 'Send now')?.click()", leader, other
+    )
     nothing_waits(leader)
     nothing_waits(other)
-    assert len(hall.keys()) == 1
-    assert hall.score("Eagles") == 105
+    assert evening.writes() == ONCE
+    assert evening.history() == [("Eagles", 5)]
 
 
-def test_a_reload_while_the_points_are_sent_counts_them_once(leader: Page, hall: Hall) -> None:
-    hold = hall.hold("POST", "/scores")
+def at_once(script: str, *pages: Page) -> None:
+    """Run it in all of them together."""
+    for number in [page.bridge.send(page.handle, "evaluate", script) for page in pages]:
+        pages[0].bridge.receive(number)
+
+
+def test_a_reload_while_the_points_are_sent_counts_them_once(leader: Page, evening: Evening) -> None:
+    evening.hold("slow", endpoint="points")
     send_five(leader)
-    until(lambda: len(hall.submissions()) == 1, "the request is under way")
+    evening.reached("slow")
     leader.reload()
     leader.css(".pill.waiting").containing("1 waiting").wait()
-    hold.set()
+    evening.release()
     nothing_waits(leader)
-    assert len(set(hall.keys())) == 1
-    assert hall.score("Eagles") == 105
+    assert evening.writes() == ONCE
 
 
-def test_the_service_worker_sends_after_the_page_was_closed(leader: Page, phone: Device, hall: Hall) -> None:
-    hall.away = True
+def test_the_service_worker_sends_after_the_page_was_closed(leader: Page, phone: Device, evening: Evening) -> None:
+    phone.offline(True)
+    evening.cut()
     send_five(leader)
     leader.sees(SAFE)
+    send_five(leader)
+    leader.css(".pill.waiting").containing("2 waiting").wait()
     leader.close()
-    hall.away = False
+    evening.join()
+    phone.offline(False)
     phone.sync("/admin/", "client-outbox")
-    until(lambda: hall.score("Eagles") == 105, "the points arrive")
-    assert hall.modes() == ["background"]
+    until(lambda: evening.score("Eagles") == 110, "the points arrive")
+    assert evening.history() == [("Eagles", 5), ("Eagles", 5)]
+    assert evening.writes()[-1] == ("Eagles", 110)
 
 
-def test_an_expired_session_keeps_the_points_until_the_leader_is_back(leader: Page, hall: Hall) -> None:
-    hall.expire()
+def test_an_expired_session_keeps_the_points_until_the_leader_is_back(leader: Page, evening: Evening) -> None:
+    evening.later(WEEK_AND_A_DAY)
     send_five(leader)
     leader.sees("You are signed out. Your points are safe on this device")
     leader.link("Sign in").click()
-    until(lambda: hall.score("Eagles") == 105, "the points arrive")
+    let_in(leader)
+    until(lambda: evening.score("Eagles") == 105, "the points arrive")
     nothing_waits(leader)
 
 
-def test_a_session_that_expires_in_mid_send_keeps_the_points(leader: Page, hall: Hall) -> None:
-    hall.refuse(401, "unauthorized", "Please sign in.")
+def test_a_session_that_expires_in_mid_send_keeps_the_points(leader: Page, phone: Device, evening: Evening) -> None:
+    phone.answer_with("POST", "/scores", 401, {"error": "not_signed_in", "message": "sign in first"})
     send_five(leader)
-    leader.sees("1 waiting")
+    leader.css(".pill.waiting").containing("1 waiting").wait()
     network_returns(leader)
-    until(lambda: hall.score("Eagles") == 105, "the points arrive")
-    assert len(set(hall.keys())) == 1
+    nothing_waits(leader)
+    assert evening.writes() == ONCE
 
 
-def test_points_that_are_refused_stay_until_they_are_dismissed(leader: Page, hall: Hall) -> None:
-    hall.refuse(422, "invalid", "The patrol has been closed.")
+def loses_the_section(evening: Evening, level: str | None = None) -> None:
+    """Robin may no longer write there, or may again; the scoreboard hears of it at the next sign-in."""
+    evening.control("rights", user_id=ROBIN, section_id=SCOUTS, level=level)
+    evening.on_another_phone()
+
+
+def test_points_that_are_refused_stay_until_they_are_dismissed(leader: Page, evening: Evening) -> None:
+    loses_the_section(evening)
     send_five(leader)
     leader.sees("Some points were refused.")
     leader.reload()
     leader.link("Waiting").click()
-    leader.sees("Refused: The patrol has been closed.")
+    leader.sees("Refused: 40104 is not one of your sections")
     leader.button("Discard Eagles +5").click()
     leader.button("Discard").click()
     leader.sees("Nothing is waiting.")
-    assert hall.score("Eagles") == 100
+    assert evening.writes() == []
 
 
-def test_refused_points_can_be_tried_again_with_the_same_key(leader: Page, hall: Hall) -> None:
-    hall.refuse(403, "forbidden", "You may not write to this section.")
+def test_refused_points_can_be_tried_again(leader: Page, evening: Evening) -> None:
+    loses_the_section(evening)
     send_five(leader)
     leader.link("Waiting").click()
+    leader.button("Try again: Eagles +5").wait()
+    loses_the_section(evening, level="write")
     leader.button("Try again: Eagles +5").click()
     leader.sees("Points sent.")
-    assert hall.keys() == [hall.keys()[0]] * 2
-    assert hall.score("Eagles") == 105
+    assert evening.writes() == ONCE
 
 
-def test_a_busy_server_is_left_alone_for_as_long_as_it_asks(leader: Page, hall: Hall) -> None:
-    hall.refuse(429, "rate_limited", "Slow down.", retry_after=600)
+def test_a_busy_server_is_left_alone_for_as_long_as_it_asks(leader: Page, phone: Device, evening: Evening) -> None:
+    slow_down = {"error": "rate_limited", "message": "Slow down."}
+    phone.answer_with("POST", "/scores", 429, slow_down, {"Retry-After": "600"})
     send_five(leader)
     leader.sees("The server is busy.")
     leader.link("Waiting").click()
@@ -173,47 +211,50 @@ def test_a_busy_server_is_left_alone_for_as_long_as_it_asks(leader: Page, hall: 
     network_returns(leader)
     leader.sees("The server is busy. Your points are safe on this device")
     leader.sees("It is sent again after")
-    assert len(hall.submissions()) == 1
+    assert evening.writes() == []
 
 
-def test_a_page_that_is_not_the_servers_does_not_count_as_an_answer(leader: Page, hall: Hall) -> None:
-    hall.refusals.append((200, {"hotspot": "please log in"}, {}))
+def test_a_page_that_is_not_the_servers_does_not_count_as_an_answer(
+    leader: Page, phone: Device, evening: Evening
+) -> None:
+    phone.answer_with("POST", "/scores", 200, {"hotspot": "please log in"})
     send_five(leader)
     leader.sees(SAFE)
     network_returns(leader)
     nothing_waits(leader)
-    assert hall.score("Eagles") == 105
+    assert evening.writes() == ONCE
 
 
-def test_points_of_one_leader_are_not_sent_in_the_name_of_another(leader: Page, hall: Hall) -> None:
-    hall.away = True
+def test_points_of_one_leader_are_not_sent_in_the_name_of_another(leader: Page, evening: Evening) -> None:
+    evening.cut()
     send_five(leader)
     leader.sees(SAFE)
-    hall.away = False
-    hall.user = HAZEL
+    evening.later(WEEK_AND_A_DAY)
+    evening.join()
+    leader.link("Sign in").click()
+    let_in(leader, "Hazel Fernsby")
     leader.link("Waiting").click()
-    leader.reload()
-    leader.sees("Entered by Robin Ash, who must sign in to send it.")
+    leader.sees("Entered by Robin Merriweather, who must sign in to send it.")
     for _ in range(2):  # the button waits until the first attempt is over
         leader.button("Send now").click()
-    assert hall.submissions() == []
+    assert evening.writes() == []
 
 
-def test_the_page_starts_without_a_network(leader: Page, phone: Device, hall: Hall) -> None:
-    hall.away = True
+def test_the_page_starts_without_a_network(leader: Page, phone: Device, evening: Evening) -> None:
+    evening.cut()
     leader.close()
     page = phone.page("/admin/")
     page.role("heading", "Eagles").wait()
     page.sees("No signal")
     send_five(page)
     page.sees(SAFE)
-    hall.away = False
+    evening.join()
     network_returns(page)
-    until(lambda: hall.score("Eagles") == 105, "the points arrive")
+    nothing_waits(page)
+    assert evening.writes() == ONCE
 
 
-def test_what_another_leader_sent_is_seen_on_return(leader: Page, open_a: Callable[..., Device], hall: Hall) -> None:
-    send_five(signed_in(open_a()))
-    until(lambda: hall.score("Eagles") == 105, "the points arrive")
+def test_what_another_leader_sent_is_seen_on_return(leader: Page, evening: Evening) -> None:
+    evening.give(("Eagles", 5), user_id=HAZEL)
     leader.evaluate("dispatchEvent(new Event('focus'))")
     leader.css(".score").containing("Eagles has 105").wait()

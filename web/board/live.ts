@@ -71,18 +71,20 @@ function listen(token: string, refresh: () => void): void {
   let failures = 0;
   let opened = false;
   const connect = (): void => {
+    let open = false;
     const url = new URL(`/ws/board/${encodeURIComponent(token)}`, location.href);
     url.protocol = url.protocol.replace("http", "ws");
     const socket = new WebSocket(url);
     socket.addEventListener("open", () => {
       failures = 0;
       if (opened) refresh();
-      opened = true;
+      opened = open = true;
     });
     socket.addEventListener("message", ({ data }) => {
       if (kind(data) === "refresh-scores") refresh();
     });
     socket.addEventListener("close", () => {
+      if (open) refresh(); // is the server away, or was the link stopped?
       failures += 1;
       setTimeout(connect, pauseAfter(failures, 0, Math.random()));
     });

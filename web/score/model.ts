@@ -8,6 +8,7 @@ import {
   type Section,
   type Session,
 } from "../shared/wire.ts";
+import { clock } from "../shared/words.ts";
 import { again, snapshots, type Owner, type Snapshot, type Working } from "./queue.ts";
 import { announce, send, type Sent } from "./send.ts";
 import { attempt, read, Refused, session, write } from "./server.ts";
@@ -25,6 +26,8 @@ export interface State {
   readonly reachable: boolean;
   /** Whether the server knows us; undefined until it has said so. */
   readonly signedIn?: boolean;
+  /** The server knows us, and Online Scout Manager wants us to sign in again. */
+  readonly signInAgain: boolean;
   readonly user?: NonNullable<Session["user"]>;
   readonly sections: readonly Section[];
   readonly sectionId?: string;
@@ -51,6 +54,7 @@ interface LastSeen {
 const EMPTY: State = {
   ready: false,
   reachable: true,
+  signInAgain: false,
   sections: [],
   colours: {},
   working: [],
@@ -149,10 +153,10 @@ export class Model {
   async look(): Promise<void> {
     await send("background", false);
     try {
-      const { authenticated, pendingWrites } = await session();
-      const same =
-        authenticated === this.state.signedIn && pendingWrites === this.state.pendingWrites && this.state.reachable;
-      if (!same) await this.refresh();
+      const { authenticated, pendingWrites, signInAgain = false } = await session();
+      const known = this.state;
+      const same = authenticated === known.signedIn && signInAgain === known.signInAgain;
+      if (!same || pendingWrites !== known.pendingWrites || !known.reachable) await this.refresh();
     } catch (error) {
       this.#refused(error);
     }
@@ -230,18 +234,25 @@ export class Model {
     }
   }
 
+  /** What left the outbox meanwhile may not be in what the server said: then nothing is shown, and all is asked again. */
   async #refresh(): Promise<void> {
+    const before = await local();
+    let seen: Partial<State> = {};
     try {
       const found = await session();
-      this.#set({ reachable: true, signedIn: found.authenticated, pendingWrites: found.pendingWrites });
-      if (found.authenticated && found.user) await this.#refreshFor(found, found.user);
+      const { authenticated, pendingWrites, signInAgain = false } = found;
+      this.#set({ reachable: true, signedIn: authenticated, signInAgain, pendingWrites });
+      if (found.authenticated && found.user) seen = await this.#refreshFor(found, found.user);
     } catch (error) {
       this.#refused(error);
     }
-    this.#set(await local());
+    const here = await local();
+    if (someLeft(before.outbox, here.outbox)) this.#stale = true;
+    else this.#set({ ...seen, ...here });
   }
 
-  async #refreshFor(found: Session, user: NonNullable<Session["user"]>): Promise<void> {
+  /** What is to be shown of the chosen section. */
+  async #refreshFor(found: Session, user: NonNullable<Session["user"]>): Promise<Partial<State>> {
     if (this.state.user && this.state.user.osmUserId !== user.osmUserId) await this.#forget(true);
     const [answer, { pending }] = await Promise.all([
       read<{ sections: Section[] }>("/api/admin/sections"),
@@ -253,11 +264,11 @@ export class Model {
     const sectionId = wanted.find((one) => sections.some((section) => section.id === one));
     this.#set({ user, sections, pending, pendingWrites: found.pendingWrites, ...(sectionId && { sectionId }) });
     await this.#remember();
-    if (sectionId) await this.#refreshSection(sectionId);
-    else this.#set({ scores: { patrols: [] } });
+    if (sectionId === undefined) return { scores: { patrols: [] } };
+    return found.signInAgain ? {} : this.#refreshSection(sectionId);
   }
 
-  async #refreshSection(sectionId: string): Promise<void> {
+  async #refreshSection(sectionId: string): Promise<Partial<State>> {
     const path = `/api/admin/sections/${encodeURIComponent(sectionId)}`;
     const [scores, settings] = await Promise.all([
       read<Scores>(`${path}/scores`),
@@ -268,7 +279,7 @@ export class Model {
     );
     const kept = { scores: { ...scores, patrols: scores.patrols.map((one) => ({ ...one, id: id(one.id) })) }, colours };
     await store.remember(`section:${sectionId}`, kept);
-    if (this.state.sectionId === sectionId) this.#set({ ...kept, ...(await local()), trouble: "" });
+    return this.state.sectionId === sectionId ? { ...kept, trouble: "" } : {};
   }
 
   /** The server said no: signed out, away, or a sentence for the leader. */
@@ -322,6 +333,10 @@ async function local(): Promise<Pick<State, "working" | "outbox">> {
   return { working, outbox };
 }
 
+function someLeft(before: readonly Snapshot[], after: readonly Snapshot[]): boolean {
+  return before.some((one) => after.every((other) => other.id !== one.id));
+}
+
 /** Ask the browser to wake the service worker when there is a network, even if this page is closed by then. */
 async function askForSync(): Promise<void> {
   const registration = await navigator.serviceWorker?.getRegistration();
@@ -333,6 +348,10 @@ async function askForSync(): Promise<void> {
   }
 }
 
+function nextTry(time: number | undefined): string {
+  return time === undefined ? "" : ` Next try at ${clock(time, Date.now())}.`;
+}
+
 /** What to say after sending, given what is left of one's own; nothing when the page asks to sign in anyway. */
 function told(sent: Sent, left: readonly Snapshot[]): Notice | undefined {
   if (sent.rejected > 0) return { tone: "bad", text: "Some points were refused. Look under Waiting." };
@@ -340,6 +359,6 @@ function told(sent: Sent, left: readonly Snapshot[]): Notice | undefined {
   const waiting = left.find((one) => one.status === "waiting");
   const safe = "Your points are safe on this device and go out by themselves.";
   if (waiting) return { tone: "calm", text: `${waiting.reason ?? ""} ${safe}`.trim() };
-  if (sent.message) return { tone: "calm", text: sent.message };
+  if (sent.message) return { tone: "calm", text: sent.message + nextTry(sent.retryAt) };
   return sent.taken > 0 || left.length === 0 ? { tone: "good", text: "Points sent." } : undefined;
 }

@@ -38,7 +38,7 @@ export type Answer =
   { readonly status: number; readonly retryAfter: string | null; readonly body: unknown } | "unreachable";
 
 export type Verdict =
-  | { readonly kind: "taken"; readonly message?: string }
+  | { readonly kind: "taken"; readonly message?: string; readonly retryAt?: number }
   | { readonly kind: "later"; readonly reason: string; readonly notBefore?: number }
   | { readonly kind: "sign-in" }
   | { readonly kind: "rejected"; readonly reason: string };
@@ -81,6 +81,7 @@ export function verdict(answer: Answer, now: number): Verdict {
   if (status === 401) return { kind: "sign-in" };
   if (status === 429) return later("The server is busy.", answer.retryAfter, now);
   if (status >= 500) return later("The server has a problem.", answer.retryAfter, now);
+  if (status === 403 && field(answer.body, "error") === "sign_in_again") return { kind: "sign-in" };
   if (status === 403 && isCsrf(answer)) return later("The server did not recognise this page.", null, now);
   if (status >= 400) return { kind: "rejected", reason: said(answer.body) ?? `The server refused it (${status}).` };
   return later("Something other than the server answered. Is this network asking you to log in?", null, now);
@@ -153,7 +154,16 @@ export function onTheWay(outbox: readonly Snapshot[], sectionId: string, patrolI
 
 function taken(body: unknown): Verdict {
   const message = said(field(body, "pending"));
-  return message === undefined ? { kind: "taken" } : { kind: "taken", message };
+  const retryAt = nextTry(body);
+  return { kind: "taken", ...(message && { message }), ...(retryAt && { retryAt }) };
+}
+
+/** When the server tries the first of the patrols that wait again, as far as it says. */
+function nextTry(body: unknown): number | undefined {
+  const patrols = field(body, "patrols");
+  if (!Array.isArray(patrols)) return undefined;
+  const times = patrols.map((one) => Date.parse(String(field(one, "retryAfter")))).filter((time) => time > 0);
+  return times.length === 0 ? undefined : Math.min(...times);
 }
 
 function later(reason: string, retryAfter: string | null, now: number): Verdict {

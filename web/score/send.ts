@@ -12,6 +12,8 @@ export interface Sent {
   readonly rejected: number;
   /** What the server said about points that it took and has not applied yet. */
   readonly message?: string;
+  /** When the server tries them next, if it says so. */
+  readonly retryAt?: number;
   /** Why the rest is still here. */
   readonly stopped?: "sign-in" | "later";
 }
@@ -49,8 +51,10 @@ async function sendDue(mode: Mode, eager: boolean): Promise<Sent> {
   let sent = NOTHING;
   for (const snapshot of ready.filter((one) => one.userId === user)) {
     const said = await sendOne(snapshot, mode);
-    if (said.kind === "taken")
-      sent = { ...sent, taken: sent.taken + 1, ...(said.message && { message: said.message }) };
+    if (said.kind === "taken") {
+      const { kind: _, ...told } = said;
+      sent = { ...sent, taken: sent.taken + 1, ...told };
+    }
     if (said.kind === "rejected") sent = { ...sent, rejected: sent.rejected + 1 };
     if (said.kind === "sign-in" || said.kind === "later") return { ...sent, stopped: said.kind };
   }

@@ -20,6 +20,8 @@ export interface Session {
   readonly selectedSectionId?: string;
   readonly csrfToken?: string;
   readonly pendingWrites: number;
+  /** Online Scout Manager no longer accepts the sign-in: points wait until the leader signs in again. */
+  readonly signInAgain?: boolean;
 }
 
 export interface Scores {
@@ -32,11 +34,13 @@ export interface HistoryLine {
   readonly patrolId: string;
   readonly patrolName: string;
   readonly points: number;
-  readonly previousScore: number;
-  readonly newScore: number;
+  readonly previousScore: number | null;
+  readonly newScore: number | null;
   readonly userName: string;
   readonly createdAt: string;
   readonly undoneBy?: string;
+  /** The leader gave these points, and may take them back. */
+  readonly isOwn?: boolean;
 }
 
 export interface History {
@@ -48,15 +52,13 @@ export interface PendingLine {
   readonly id: string;
   readonly sectionId: string;
   readonly patrolId: string;
-  readonly patrolName?: string;
+  readonly patrolName: string;
   readonly points: number;
   readonly state: "pending" | "claimed" | "dead";
-  readonly reason?: string;
-  readonly message?: string;
+  readonly reason: string;
+  readonly message: string;
   readonly retryAt?: string;
   readonly createdAt: string;
-  readonly expected?: number;
-  readonly found?: number;
 }
 
 export interface Scoreboard {

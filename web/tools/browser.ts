@@ -32,6 +32,12 @@ const browser = await driver.launch({
 const objects: unknown[] = [];
 const handles = new Map<unknown, number>();
 const problems = new Map<BrowserContext, string[]>();
+const waiting = new Map<BrowserContext, (() => void)[]>();
+
+function kept(context: BrowserContext): (() => void)[] {
+  if (!waiting.has(context)) waiting.set(context, []);
+  return waiting.get(context)!;
+}
 
 /** What is not a method of Playwright. */
 const bridge = {
@@ -86,6 +92,35 @@ const bridge = {
       lastChance: false,
     });
     await session.detach();
+  },
+
+  /**
+   * Answer requests of the context's pages whose path ends so with `answer` instead of asking the server, so many times;
+   * without an answer they wait until `letGo`.
+   */
+  async intercept(context: number, method: string, end: string, answer: object | null, times: number): Promise<void> {
+    const target = objects[context] as BrowserContext;
+    let left = times;
+    await target.route(
+      (url) => url.pathname.endsWith(end),
+      async (route) => {
+        if (route.request().method() !== method || left <= 0) return route.fallback();
+        left -= 1;
+        if (answer) return route.fulfill(answer);
+        const gone = new Promise<void>((go) => kept(target).push(go));
+        await gone;
+        return route.fallback();
+      },
+    );
+  },
+
+  /** How many requests have been kept waiting and not let go. */
+  keptWaiting(context: number): number {
+    return kept(objects[context] as BrowserContext).length;
+  },
+
+  letGo(context: number): void {
+    for (const go of kept(objects[context] as BrowserContext).splice(0)) go();
   },
 
   async press(page: number, key: string): Promise<void> {

@@ -55,7 +55,7 @@ class ScoreApi:
     async def submit(self, call: Call[Any, ScoreUpdates]) -> Answer:
         leader = await self._leaders.require(call.request)
         section_id = whole(call.request, "section_id")
-        await self._leaders.section(leader, section_id)
+        await self._leaders.own_section(leader, section_id)
         given = await _refusing(
             self._desk.submit(leader.user_id, section_id, _key(call.request), call.body.updates, _mode(call.request))
         )

@@ -116,6 +116,7 @@ class SectionApi:
         token = call.request.match_info["token"]
         if not is_secret(token) or not await self._threads.call(self._boards.revoke, digest(token), section.id):
             raise Problem(404, "not_found", "there is no such link to this section's board")
+        await self._shelf.tell(section.id)  # screens that show it find that it has ended
         return web.Response(status=204)
 
     async def scoreboards(self, call: Call[Any, Any]) -> answers.Scoreboards:

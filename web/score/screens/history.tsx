@@ -63,16 +63,19 @@ function Line({ line, done }: { line: HistoryLine; done: () => Promise<void> }) 
         <p class="line-title">
           {line.patrolName}{" "}
           <span class="change">
-            {figure(line.previousScore)} → {figure(line.newScore)}
+            {line.previousScore !== null && line.newScore !== null && (
+              <>
+                {figure(line.previousScore)} → {figure(line.newScore)}
+              </>
+            )}
           </span>
         </p>
         <p class="small-print">
           {line.userName}, {clock(Date.parse(line.createdAt), Date.now())}
         </p>
       </div>
-      {line.undoneBy ? (
-        <span class="small-print">undone</span>
-      ) : (
+      {line.undoneBy && <span class="small-print">undone</span>}
+      {line.isOwn && !line.undoneBy && (
         <button
           type="button"
           class="plain small"

@@ -2,7 +2,7 @@ import { counted } from "../../shared/words.ts";
 import { useModel } from "../app.tsx";
 import { unsent } from "../queue.ts";
 
-const LOGIN = `/admin/login?return=${encodeURIComponent("/admin/")}`;
+export const LOGIN = "/admin/login";
 
 /** The first page: who are you? */
 export function SignIn() {
@@ -29,13 +29,17 @@ export function SignIn() {
   );
 }
 
-/** Shown on every screen when the server no longer knows us. */
+/** Shown on every screen when the server or Online Scout Manager no longer knows us. */
 export function SignInBanner() {
   const { state } = useModel();
-  if (state.signedIn !== false) return null;
+  if (state.signedIn !== false && !state.signInAgain) return null;
   return (
     <div class="notice bad banner" role="alert">
-      <span>You are signed out. Your points are safe on this device and go out when you sign in.</span>
+      <span>
+        {state.signedIn === false
+          ? "You are signed out. Your points are safe on this device and go out when you sign in."
+          : "Online Scout Manager wants you to sign in again. Your points are safe and go out when you do."}
+      </span>
       <a class="button main" href={LOGIN}>
         Sign in
       </a>

@@ -1,21 +1,12 @@
 /** What is not applied yet: on this device and at the server; why, and what one can do. */
 import { useEffect } from "preact/hooks";
 import type { PendingLine } from "../../shared/wire.ts";
-import { clock, counted, figure, signed } from "../../shared/words.ts";
+import { clock, signed } from "../../shared/words.ts";
 import { useModel, waitingCount } from "../app.tsx";
 import { useAsk } from "../ask.tsx";
 import type { Snapshot } from "../queue.ts";
 import { write } from "../server.ts";
-
-const REASONS: Record<string, string> = {
-  rate_limited: "Online Scout Manager asked us to slow down.",
-  auth_revoked: "Online Scout Manager wants you to sign in again.",
-  osm_unavailable: "Online Scout Manager cannot be reached.",
-  service_blocked: "Online Scout Manager has blocked this application. The people who run it must sort it out.",
-  needs_review: "It is not clear whether these points arrived.",
-  rejected: "Online Scout Manager refused these points.",
-  not_due: "Waiting a moment, to send several changes together.",
-};
+import { LOGIN } from "./sign-in.tsx";
 
 export function Waiting() {
   const { model, state } = useModel();
@@ -109,7 +100,7 @@ function why(snapshot: Snapshot): string {
 function There({ line }: { line: PendingLine }) {
   const { model } = useModel();
   const ask = useAsk();
-  const name = line.patrolName ?? `Patrol ${line.patrolId}`;
+  const name = line.patrolName || `Patrol ${line.patrolId}`;
   const what = `${name} ${signed(line.points)}`;
   const review = line.reason === "needs_review";
   const stuck = line.state === "dead";
@@ -124,18 +115,12 @@ function There({ line }: { line: PendingLine }) {
     <li class={stuck ? "line stuck" : "line"}>
       <div class="grow">
         <p class="line-title">{what}</p>
-        <p class="why">{line.message || REASONS[line.reason ?? ""] || "On its way."}</p>
-        {review && line.expected !== undefined && line.found !== undefined && (
-          <p class="why">
-            {name} should have had {counted(line.expected, "point")}, but Online Scout Manager shows{" "}
-            {figure(line.found)}. Somebody may have changed it.
-          </p>
-        )}
+        <p class="why">{line.message}</p>
         {line.retryAt && (
           <p class="small-print">Will be tried again at {clock(Date.parse(line.retryAt), Date.now())}.</p>
         )}
         {line.reason === "auth_revoked" && (
-          <a class="button plain small" href={`/admin/login?return=${encodeURIComponent("/admin/")}`}>
+          <a class="button plain small" href={LOGIN}>
             Sign in again
           </a>
         )}
