@@ -89,6 +89,10 @@ class Shown(Protocol):
         """The scores of its patrols, as far as they are known."""
         ...
 
+    async def promised(self, section_id: int) -> None:
+        """Points are written down and on their way: tell who shows the section."""
+        ...
+
 
 class Desk:
     """Where leaders hand in points. No call to OSM is needed to take them. `created` is told how many are new."""
@@ -148,6 +152,7 @@ class Desk:
         )
         if submission.is_new:
             self._created(len(new))
+            await self._shown.promised(section_id)
         seconds = WAIT_SECONDS if mode == "interactive" else 0.0
         return await self._answer(submission, seconds)
 

@@ -23,6 +23,10 @@ class Wall:
         scores = await self._shelf.last_scores(section_id)
         return {} if scores is None else {patrol.id: patrol.name for patrol in scores.patrols}
 
+    async def promised(self, section_id: int) -> None:
+        """Points have been given that OSM does not have yet: everybody who shows the section is told."""
+        await self._shelf.tell(section_id)
+
     async def changed(self, section_id: int, scores: Mapping[str, int]) -> None:
         """OSM has new scores: everybody who shows them is told."""
         await self._shelf.change_scores(section_id, scores)

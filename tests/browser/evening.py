@@ -12,13 +12,15 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
+import aiohttp
+
 from carrick.testing import SqliteClock
 from tests.osm import EAGLES, LIONS, ROBIN, SCOUTS, WOLVES, Osm, simulated
 from tests.phone import Phone
 from tests.scenario.processes import ServiceProcess, free_port
 from tests.scenario.proxy import Mood, Proxy
 from tests.scoreboard import Device as Display
-from tests.service import environment, allow_displays, register, serving
+from tests.service import environment, allow_displays, register, serving, sign_in
 
 T = TypeVar("T")
 
@@ -185,6 +187,31 @@ class Evening:
         path = f"/api/admin/sections/{SCOUTS}/boards"
         [(_, made, _)] = self.on_another_phone(lambda phone: phone.ask("POST", path))
         return f"/board/{made['token']}"
+
+    def colours(self, names: Mapping[str, str]) -> None:
+        """A leader chooses colours with another phone."""
+        body = {"patrolColors": {str(PATROLS[patrol]): colour for patrol, colour in names.items()}}
+        path = f"/api/admin/sections/{SCOUTS}/settings"
+        [(status, answer, _)] = self.on_another_phone(lambda phone: phone.ask("PUT", path, body))
+        assert status == 200, answer
+
+    def connected(self) -> str:
+        """A display that a leader has let in; its token."""
+        return self._run(sign_in(self.url))
+
+    def shows(self, token: str) -> list[str]:
+        """The patrols that the display with this token gets to show, or the status that refuses them."""
+
+        async def ask() -> list[str]:
+            headers = {"Authorization": f"Bearer {token}"}
+            async with (
+                aiohttp.ClientSession() as session,
+                session.get(f"{self.url}/api/v1/patrols", headers=headers) as answer,
+            ):
+                found = await answer.json()
+                return [one["name"] for one in found["patrols"]] if answer.status == 200 else [str(answer.status)]
+
+        return self._run(ask())
 
     def display(self) -> Display:
         """A display that is switched on, and asks for a code."""

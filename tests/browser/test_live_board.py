@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.browser.driver import DESKTOP, Device, Page
-from tests.browser.hall import Hall
-from tests.browser.standin import StandIn
+from tests.browser.evening import PATROLS, Evening
+from tests.osm import LIONS, SCOUTS
 from tests.scenario.processes import until
 
 
@@ -18,11 +18,14 @@ def screen(open_a: Callable[..., Device]) -> Device:
 
 
 @pytest.fixture
-def board(screen: Device, hall: Hall, server: StandIn) -> Page:
-    hall.boards.append("hall-tv")
-    page = screen.page("/board/hall-tv")
+def link(evening: Evening) -> str:
+    return evening.board()
+
+
+@pytest.fixture
+def board(screen: Device, link: str) -> Page:
+    page = screen.page(link)
     page.role("heading", "Eagles").wait()
-    until(lambda: server.watchers() == 1, "the board listens")
     return page
 
 
@@ -36,67 +39,80 @@ def bar(page: Page, name: str) -> str:
     )
 
 
-def test_the_board_shows_bars_in_the_colours_of_the_patrols(board: Page) -> None:
+def test_the_board_shows_bars_in_the_colours_of_the_patrols(board: Page, evening: Evening) -> None:
+    evening.colours({"Eagles": "red", "Lions": "yellow"})
+    board.css(".bar.fill-red").wait()
     assert bar(board, "Eagles") == "bar fill-red scaleX(1)"
     assert bar(board, "Lions") == "bar fill-yellow scaleX(0.8)"
     board.sees("Updated just now")
+    board.role("heading", "Wold Scouts").wait()
 
 
-def test_points_on_the_way_count_and_have_a_red_dot(board: Page, hall: Hall, server: StandIn) -> None:
-    hall.wait("72700", 12)
-    server.tell_boards()
+def test_points_on_the_way_count_and_have_a_red_dot(board: Page, evening: Evening) -> None:
+    evening.hold("slow", endpoint="points")
+    evening.on_another_phone(lambda phone: phone.give({LIONS: 12}, mode="background"))
     board.css(".figure").containing("92").wait()
     board.role("img", "some points are still on the way").wait()
+    evening.release()
+    board.role("img", "some points are still on the way").wait_gone()
+    board.css(".figure").containing("92").wait()
 
 
-def test_the_board_hears_of_a_change_at_once(board: Page, hall: Hall, server: StandIn) -> None:
-    hall.apply("72699", 20)
-    server.tell_boards()
-    board.css(".figure").containing("120").wait()
+def test_points_given_on_a_phone_are_on_the_board_at_once(board: Page, leader: Page) -> None:
+    leader.button("Eagles +5").click()
+    leader.button("Send points").click()
+    board.css(".figure").containing("105").wait()  # without news it would ask in five minutes
 
 
-def test_the_board_does_not_ask_before_the_scores_expire(board: Page, hall: Hall) -> None:
-    board.call("waitForTimeout", 1500)
-    assert len([call for call in hall.calls if call.path == "/api/board/hall-tv"]) == 1
-
-
-def test_the_last_scores_stay_when_the_server_is_away(board: Page, screen: Device, hall: Hall, server: StandIn) -> None:
+def test_the_last_scores_stay_when_the_server_is_away(board: Page, screen: Device, evening: Evening) -> None:
     screen.failures_expected = True
-    hall.away = True
-    server.tell_boards()
+    evening.cut()
     board.sees("No connection. Trying again")
     board.css(".figure").containing("100").wait()
-    hall.away = False
-    server.tell_boards()
+    evening.join()
     board.css(".away").wait_gone()
 
 
-def test_a_lost_connection_is_made_again_and_what_was_missed_is_read(board: Page, hall: Hall, server: StandIn) -> None:
-    server.hang_up_on_boards()
-    hall.apply("72699", 7)
-    board.css(".figure").containing("107").wait()
+def test_what_was_missed_while_the_server_was_away_is_read(board: Page, screen: Device, evening: Evening) -> None:
+    screen.failures_expected = True
+    evening.hold("slow", endpoint="points")
+    evening.on_another_phone(lambda phone: phone.give({LIONS: 12}, mode="background"))
+    board.role("img", "some points are still on the way").wait()
+    evening.cut()
+    board.sees("No connection. Trying again")
+    evening.release()
+    until(lambda: evening.score("Lions") == 92, "OSM takes the points")
+    evening.join()
+    board.role("img", "some points are still on the way").wait_gone()
 
 
-def test_scores_that_osm_could_not_renew_say_so(board: Page, hall: Hall, server: StandIn) -> None:
-    hall.stale = True
-    server.tell_boards()
-    board.sees("Online Scout Manager cannot be reached. Scores from just now.")
+def test_scores_that_osm_could_not_renew_say_so(board: Page, evening: Evening) -> None:
+    evening.fault("server_error", endpoint="patrols", times=None)
+    evening.on_another_phone(lambda phone: phone.ask("POST", f"/api/admin/sections/{SCOUTS}/refresh"))
+    board.evaluate("dispatchEvent(new Event('online'))")  # it asks again now, and not in five minutes
+    board.sees("Online Scout Manager cannot be reached. Scores from")
+    board.css(".figure").containing("100").wait()
 
 
 def test_a_link_that_was_stopped_shows_no_scores_any_more(
-    board: Page, screen: Device, hall: Hall, server: StandIn
+    board: Page, link: str, screen: Device, evening: Evening
 ) -> None:
     screen.failures_expected = True
-    hall.boards.clear()
-    server.tell_boards()
+    path = f"/api/admin/sections/{SCOUTS}/boards/{link.rpartition('/')[2]}"
+    evening.on_another_phone(lambda phone: phone.ask("DELETE", path))
     board.sees("This link no longer works.")
     assert board.css(".patrol").count() == 0
 
 
-def test_a_dozen_patrols_fit_a_screen_that_nobody_scrolls(open_a: Callable[..., Device], hall: Hall) -> None:
-    hall.names = {str(number): f"Patrol {number}" for number in range(12)}
-    hall.scores = {str(number): number * 10 for number in range(12)}
-    hall.boards.append("hall-tv")
-    page = open_a(viewport={"width": 1920, "height": 1080}).page("/board/hall-tv")
+def test_a_dozen_patrols_fit_a_screen_that_nobody_scrolls(open_a: Callable[..., Device], link: str) -> None:
+    patrols = [
+        {"id": str(number), "name": f"Patrol {number}", "score": number, "pendingDelta": 0, "hasPending": False}
+        for number in range(4 * len(PATROLS))
+    ]
+    moment = "2026-03-02T18:30:00Z"
+    screen = open_a(viewport={"width": 1920, "height": 1080})
+    told = {"patrols": patrols, "cached_at": moment, "cache_expires_at": moment, "stale": False}
+    screen.answer_with("GET", link.replace("/board/", "/api/board/"), 200, told)
+    page = screen.page(link)
     page.role("heading", "Patrol 11").wait()
     assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from tests.browser.conftest import signed_in
+from tests.browser.conftest import let_in, signed_in
 from tests.browser.driver import DESKTOP, PHONE, Device, Page
-from tests.browser.hall import Hall
+from tests.browser.evening import Evening
+from tests.osm import HAZEL, LIONS
 
 SIZES = {"phone": PHONE, "desktop": DESKTOP}
+Look = Callable[[Page, str], None]
 
 
 @pytest.fixture(params=["phone-light", "phone-dark", "desktop-light"])
@@ -29,7 +30,7 @@ def device(open_a: Callable[..., Device], way: str) -> Device:
 
 
 @pytest.fixture
-def look(way: str) -> Callable[[Page, str], None]:
+def look(way: str) -> Look:
     """Checks a page and keeps its picture."""
 
     def check(page: Page, name: str) -> None:
@@ -40,41 +41,70 @@ def look(way: str) -> Callable[[Page, str], None]:
     return check
 
 
-def test_the_pages_of_a_leader(device: Device, hall: Hall, look: Callable[[Page, str], None]) -> None:
-    busy_evening(hall)
+def test_the_pages_of_a_leader(device: Device, evening: Evening, look: Look) -> None:
+    evening.connected()
+    evening.give(("Wolves", 5), user_id=HAZEL)
     first = device.page("/admin/")
     first.link("Sign in with Online Scout Manager").wait()
     look(first, "sign-in")
     first.close()
     page = signed_in(device)
+    send(page, "Lions +3")
+    page.sees("Points sent.")
+    undo(page)
+    look(page, "history")
+    waits_for_osm_and_for_the_leader(page, evening)
+    look(page, "waiting")
+    page.link("Scores").click()
     page.button("Eagles +5").click()
     page.button("Wolves −1").click()
     page.sees("Wolves −1")
     look(page, "scores")
-    page.link("History").click()
-    page.css(".line").containing("undone").wait()
-    look(page, "history")
-    page.link("Waiting").click()
-    page.sees("At the server")
-    look(page, "waiting")
     page.link("Set up").click()
+    page.role("combobox", "Eagles").choose("red")
     page.button("Make a link").click()
-    page.button("Take away Hall display").click()
+    page.button("Take away Hall").click()
     look(page, "question")
     page.button("Cancel").click()
     look(page, "set-up")
 
 
-def test_the_pages_of_a_leader_without_a_network(device: Device, hall: Hall, look: Callable[[Page, str], None]) -> None:
+def send(page: Page, *buttons: str) -> None:
+    for button in (*buttons, "Send points"):
+        page.button(button).click()
+
+
+def undo(page: Page) -> None:
+    page.link("History").click()
+    page.button("Undo +3 for Lions").click()
+    page.button("Undo").click()
+    page.css(".line").containing("undone").wait()
+
+
+def waits_for_osm_and_for_the_leader(page: Page, evening: Evening) -> None:
+    """Points that need a person, and points that OSM puts off."""
+    evening.fault("drop_before_apply", endpoint="points")
+    page.link("Scores").click()
+    send(page, "Eagles +5")
+    page.css(".notice.calm").wait()
+    evening.changed("Eagles", 103)
+    evening.later(120)
+    page.css(".pill.stuck").containing("1 needs you").wait()
+    evening.fault("rate_limited", endpoint="patrols", retry_after=1200)
+    send(page, "Lions +5")
+    page.sees("OSM asks us to wait a while.")
+    page.link("Waiting").click()
+    page.sees("Will be tried again at")
+
+
+def test_the_pages_of_a_leader_without_a_network(device: Device, evening: Evening, look: Look) -> None:
     device.failures_expected = True
     page = signed_in(device)
-    hall.refuse(422, "invalid", "This patrol has been closed in Online Scout Manager.")
-    page.button("Lions +3").click()
-    page.button("Send points").click()
+    device.answer_with("POST", "/scores", 422, {"error": "invalid", "message": "This patrol has been closed."})
+    send(page, "Lions +3")
     page.sees("Some points were refused.")
-    hall.expire()
-    page.button("Eagles +5").click()
-    page.button("Send points").click()
+    evening.later(8 * 86_400)
+    send(page, "Eagles +5")
     page.sees("You are signed out.")
     look(page, "signed-out")
     page.link("Waiting").click()
@@ -82,20 +112,29 @@ def test_the_pages_of_a_leader_without_a_network(device: Device, hall: Hall, loo
     look(page, "unsent")
 
 
-def test_the_live_board(device: Device, hall: Hall, look: Callable[[Page, str], None]) -> None:
-    hall.boards.append("hall-tv")
-    hall.wait("72700", 15)
-    page = device.page("/board/hall-tv")
-    page.role("heading", "Eagles").wait()
+def test_the_live_board(device: Device, evening: Evening, look: Look) -> None:
+    evening.colours({"Eagles": "red", "Lions": "yellow"})
+    evening.hold("slow", endpoint="points")
+    evening.on_another_phone(lambda phone: phone.give({LIONS: 15}, mode="background"))
+    page = device.page(evening.board())
+    page.role("img", "some points are still on the way").wait()
     look(page, "board")
 
 
-def busy_evening(hall: Hall) -> None:
-    """Something of everything to be seen."""
-    hall.displays.append({"id": 7, "name": "Hall display", "sectionId": 40104})
-    undone = hall.apply("72700", 3)
-    undone["undoneBy"] = hall.apply("72700", -3)["id"]
-    hall.apply("132322", 5)
-    later = (datetime.now(UTC) + timedelta(minutes=20)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    hall.wait("72700", 15, message="Online Scout Manager asked us to slow down.", retryAt=later)
-    hall.wait("72699", 5, state="dead", reason="needs_review", expected=105, found=103)
+def test_the_pages_that_connect_a_display(device: Device, evening: Evening, look: Look) -> None:
+    page = device.page("/")
+    look(page, "front")
+    page.goto("/device")
+    look(page, "display-code")
+    page.label("Code on the display").fill(evening.display().granted["user_code"])
+    page.button("Continue").click()
+    page.button("Yes, that is my display").wait()
+    look(page, "display-confirm")
+    page.button("Yes, that is my display").click()
+    let_in(page)
+    page.role("heading", "What should it show?").wait()
+    look(page, "display-section")
+    page.css("label.choice").containing("Wold Scouts").click()
+    page.button("Connect the display").click()
+    page.role("heading", "The display is connected").wait()
+    look(page, "display-done")

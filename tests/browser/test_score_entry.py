@@ -131,7 +131,7 @@ def test_points_in_doubt_are_applied_or_discarded_by_the_leader(
 ) -> None:
     evening.fault("drop_before_apply", endpoint="points")
     give(leader, "Eagles +5")
-    leader.css(".pill.waiting").containing("1 waiting").wait()
+    leader.css(".notice.calm").wait()
     evening.changed("Eagles", 103)
     evening.later(120)
     leader.css(".pill.stuck").containing("1 needs you").click()

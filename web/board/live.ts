@@ -69,7 +69,6 @@ async function read(token: string, attempt: number): Promise<Live & { wait: numb
 /** Call `refresh` when the server says that scores have changed, and after each connection: something may have been missed. */
 function listen(token: string, refresh: () => void): void {
   let failures = 0;
-  let opened = false;
   const connect = (): void => {
     let open = false;
     const url = new URL(`/ws/board/${encodeURIComponent(token)}`, location.href);
@@ -77,8 +76,8 @@ function listen(token: string, refresh: () => void): void {
     const socket = new WebSocket(url);
     socket.addEventListener("open", () => {
       failures = 0;
-      if (opened) refresh();
-      opened = open = true;
+      open = true;
+      refresh();
     });
     socket.addEventListener("message", ({ data }) => {
       if (kind(data) === "refresh-scores") refresh();

@@ -66,10 +66,10 @@ const bridge = {
     return target.evaluate(async () => {
       const axe = (
         globalThis as unknown as {
-          axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
+          axe: { run(options: object): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
         }
       ).axe;
-      const { violations } = await axe.run();
+      const { violations } = await axe.run({ preload: false }); // the pages let nothing fetch their styles again
       return violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html}`));
     });
   },

@@ -11,6 +11,7 @@ from aiohttp import web
 from carrick.web.probes import liveness, readiness
 from carrick.web.routes import Call, Route
 from carrick_scoreboard.pages.render import page, render
+from carrick_scoreboard.web_security import CSP, PagePolicy
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +24,8 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def _front(_: Call[Any, Any]) -> web.Response:
-    return web.Response(text=page("Patrol scores", render("front")), content_type="text/html")
+    headers = {CSP: PagePolicy().header}
+    return web.Response(text=page("Patrol scores", render("front")), content_type="text/html", headers=headers)
 
 
 def routes(look: Callable[[], Awaitable[Ready]]) -> list[Route]:

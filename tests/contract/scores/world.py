@@ -65,6 +65,9 @@ class Wall:
         self.shown: dict[str, int] = {}
         self.told: list[dict[str, int]] = []
 
+    async def promised(self, _: int) -> None:
+        """Nobody looks."""
+
     async def seen(self, _: int) -> Mapping[str, int]:
         return self.shown
 
