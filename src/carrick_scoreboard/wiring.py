@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,13 +45,14 @@ def scoreboard(settings: Settings, own: ScoreboardSettings) -> Scoreboard:
     return Scoreboard(tables, outbox, lambda threads: wiring.shared_state(settings, threads), keys, settings, own)
 
 
-def scoreboard_demo(database_url: str) -> ScoreboardDemo:
-    """A scoreboard on that database with a simulated OSM, for `carrick demo`. Raises MissingExtra."""
+def scoreboard_demo(database_url: str, folder: Path) -> ScoreboardDemo:
+    """A scoreboard on that database with a simulated OSM, for `carrick demo`; the folder keeps what is not in the
+    database. Raises MissingExtra."""
     with opening.needed(*EXTRA):
         from carrick_scoreboard import demo
     from carrick_scoreboard.settings import read_scoreboard_settings
 
-    key = new_key_text()  # for a database that has no file beside it: sign-ins last as long as the demo
+    key = kept_key(folder / "secret-key")  # for a database that has no file beside it
 
     def build(port: int, osm: str) -> Scoreboard:
         environment = {
@@ -72,7 +74,23 @@ def scoreboard_demo(database_url: str) -> ScoreboardDemo:
                 clients.add(demo.CLIENT, "A display of the demo", "", actor="carrick demo")
         return built
 
-    return demo.ScoreboardDemo(build)
+    def backdate(seconds: Mapping[int, int]) -> None:
+        from carrick_scoreboard.store.scores import Scores
+
+        with opened_tables(database_url) as tables:
+            Scores(tables).backdate(seconds)
+
+    return demo.ScoreboardDemo(build, folder, backdate)
+
+
+def kept_key(path: Path) -> str:
+    """The key in that file, as CARRICK_SECRET_KEYS takes it; the file is made with a new one when it is not there."""
+    try:
+        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            file.write(new_key_text())
+    except FileExistsError:
+        pass  # that of the last time
+    return path.read_text().strip()
 
 
 def demo_guide(demo: ScoreboardDemo) -> list[str]:

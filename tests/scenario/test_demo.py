@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pty
 import re
@@ -13,14 +14,19 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import aiohttp
 import pytest
 
 from carrick_osmsim.seed import PASSWORD
 from carrick_scoreboard.demo import SOMEBODY
+from carrick_scoreboard.demo_evening import EVENING
 from tests import postgres_server
+from tests.osm import EAGLES
+from tests.phone import Phone
 from tests.scenario.processes import until
 from tests.service import sign_in
 
@@ -29,20 +35,28 @@ SUM = re.compile(
     r"put (\d+) = delivered (\d+) \+ dead (\d+) \+ waiting (\d+): it adds up, nothing was lost\n"
     r"forwarder: .*: nothing was lost\n$"
 )
+GUIDE_LINES = 6
+POINTS_OF_THE_EVENING = sum(len(given.points) for given in EVENING)
 HIDE_CURSOR, SHOW_CURSOR = b"\x1b[?25l", b"\x1b[?25h"
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """As in a fresh terminal, with temporary files in the folder."""
+    """As in a fresh terminal, with temporary files in a folder of their own."""
     kept = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
-    return {**kept, "TMPDIR": str(folder), "TERM": "xterm-256color", "COLUMNS": "120"}
+    (folder / "tmp").mkdir(exist_ok=True)
+    return {**kept, "TMPDIR": str(folder / "tmp"), "TERM": "xterm-256color", "COLUMNS": "120"}
 
 
 @contextmanager
 def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """The demo in a pipe; it is gone afterwards whatever happened."""
+    """The demo in a pipe, started in that folder; it is gone afterwards whatever happened."""
     with subprocess.Popen(
-        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(folder)
+        [*COMMAND, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env=environment(folder),
     ) as process:
         try:
             yield process
@@ -55,8 +69,8 @@ def test_in_a_pipe_it_prints_plain_lines_and_a_sum_that_is_right(tmp_path: Path)
         shown, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")
     lines = shown.splitlines()
-    assert lines[0].startswith("Scoreboard: http://localhost:")
-    assert all(re.match(r"\d+s put \d+ delivered \d+ dead \d+ waiting \d+", line) for line in lines[7:-2])
+    assert lines[0].startswith("Score entry:          http://localhost:")
+    assert all(re.match(r"\d+s put \d+ delivered \d+ dead \d+ waiting \d+", line) for line in lines[GUIDE_LINES:-2])
     found = SUM.search(shown)
     assert found is not None
     put, delivered, dead, waiting = map(int, found.groups())
@@ -66,7 +80,7 @@ def test_in_a_pipe_it_prints_plain_lines_and_a_sum_that_is_right(tmp_path: Path)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_asked_to_stop_it_ends_cleanly_with_the_sum_and_leaves_no_file(number: int, tmp_path: Path) -> None:
+def test_asked_to_stop_it_ends_cleanly_with_the_sum_and_leaves_files_in_its_folder_only(number: int, tmp_path: Path) -> None:
     with started(tmp_path) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -74,18 +88,37 @@ def test_asked_to_stop_it_ends_cleanly_with_the_sum_and_leaves_no_file(number: i
         shown, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")
     assert SUM.search(shown)
-    assert list(tmp_path.iterdir()) == []
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["carrick-demo", "tmp"]
+    assert list((tmp_path / "tmp").iterdir()) == []
 
 
-def places(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """The addresses of the scoreboard and of the simulated OSM, as the demo prints them."""
+class Places(NamedTuple):
+    """The addresses that the demo prints."""
+
+    scoreboard: str
+    board: str
+    osm: str
+    guide: str
+
+
+def places(process: subprocess.Popen[str]) -> Places:
+    """Where things are, as the demo says."""
     assert process.stdout is not None
-    first, second = process.stdout.readline(), process.stdout.readline()
-    board = re.match(r"Scoreboard: (http://localhost:\d+)/ ", first)
-    osm = re.match(r"Simulated Online Scout Manager, with its control panel: (http://127.0.0.1:\d+)/$", second.strip())
-    assert board is not None, first
-    assert osm is not None, second
-    return board[1], osm[1]
+    guide = "".join(process.stdout.readline() for _ in range(GUIDE_LINES))
+    found = [
+        re.search(rf"^{name}: +(http://[^ /]+)(\S*)", guide, re.MULTILINE)
+        for name in ("Score entry", "Live board", "Simulated OSM")
+    ]
+    entry, board, osm = (each for each in found if each is not None)
+    return Places(entry[1], board[2], osm[1], guide)
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """Ask it to; it ends well."""
+    process.send_signal(signal.SIGTERM)
+    shown, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
+    assert SUM.search(shown)
 
 
 def test_a_display_can_be_connected_to_its_scoreboard_as_it_says(tmp_path: Path) -> None:
@@ -99,23 +132,65 @@ def test_a_display_can_be_connected_to_its_scoreboard_as_it_says(tmp_path: Path)
             return [patrol["name"] for patrol in (await answer.json())["patrols"]]
 
     with started(tmp_path) as process:
-        board, osm = places(process)
-        assert process.stdout is not None
-        guide = "".join(process.stdout.readline() for _ in range(5))
-        assert f"{SOMEBODY} or anybody on its list, password {PASSWORD}\n" in guide
-        for path in ("/device/authorize", "/device/token", "/api/v1/patrols"):
-            assert f"curl -s {board}{path}" in guide
-        assert asyncio.run(patrols(board)) == ["Eagles", "Lions", "Wolves"]
-        with urllib.request.urlopen(osm) as panel:
-            assert panel.status == 200
-        process.send_signal(signal.SIGTERM)
-        assert "Traceback" not in process.communicate(timeout=60)[0]
-    assert list(tmp_path.iterdir()) == []
+        at = places(process)
+        assert f"{SOMEBODY} or anybody on its list, and allow it; the password is {PASSWORD}." in at.guide
+        assert f"carrick-device --server {at.scoreboard} --client-id demo-display" in at.guide
+        assert asyncio.run(patrols(at.scoreboard)) == ["Eagles", "Lions", "Wolves"]
+        for address in (at.osm, f"{at.scoreboard}/admin/", at.scoreboard + at.board, f"{at.scoreboard}/api/ready"):
+            with urllib.request.urlopen(address) as page:
+                assert page.status == 200
+        stop(process)
+
+
+def test_the_evening_has_begun_and_the_next_demo_goes_on_with_it(tmp_path: Path) -> None:
+    async def given(at: Places) -> list[dict[str, Any]]:
+        async with Phone(at.scoreboard) as robin:
+            await robin.sign_in()
+            while len(history := await robin.history()) < POINTS_OF_THE_EVENING:
+                await asyncio.sleep(0.1)
+            return history
+
+    async def more(at: Places) -> None:
+        async with Phone(at.scoreboard) as robin:
+            await robin.sign_in()
+            assert (await robin.give({EAGLES: 7}))[0] == 200
+
+    with started(tmp_path) as process:
+        first = places(process)
+        evening = asyncio.run(given(first))
+        asyncio.run(more(first))
+        stop(process)
+    assert {line["userName"] for line in evening} == {"Robin Merriweather", "Hazel Fernsby"}
+    with started(tmp_path) as process:
+        second = places(process)
+        history = asyncio.run(given(second))
+        scores = json.loads(urllib.request.urlopen(f"{second.scoreboard}/api{second.board}").read())
+        stop(process)
+    assert second.board == first.board
+    oldest = datetime.fromisoformat(history[-1]["createdAt"])
+    assert datetime.now(UTC) - oldest > timedelta(minutes=EVENING[0].minutes_ago - 1)
+    assert [line["points"] for line in history] == [7, *(line["points"] for line in evening)]
+    assert scores["settings"]["patrolColors"] == {"72699": "red", "72700": "yellow", "132322": "blue"}
+    assert {one["name"]: one["score"] for one in scores["patrols"]}["Eagles"] == history[0]["newScore"]
+    with started(tmp_path, "--fresh") as process:
+        anew = asyncio.run(given(places(process)))
+        stop(process)
+    assert len(anew) == POINTS_OF_THE_EVENING
+
+
+def test_two_demos_do_not_share_a_folder(tmp_path: Path) -> None:
+    with started(tmp_path) as process:
+        places(process)
+        with started(tmp_path) as other:
+            shown, errors = other.communicate(timeout=60)
+        assert (other.returncode, shown) == (1, "")
+        assert errors == "carrick: another demo uses the folder carrick-demo; stop it, or try --folder DIR\n"
+        stop(process)
 
 
 def test_what_it_started_ends_with_it_even_when_it_is_killed(tmp_path: Path) -> None:
     with started(tmp_path) as process:
-        _, osm = places(process)
+        osm = places(process).osm
         process.kill()
         process.wait(60)
     until(lambda: is_gone(osm), "the simulated OSM is gone")
@@ -129,7 +204,9 @@ def is_gone(url: str) -> bool:
 
 def test_in_a_terminal_it_shows_live_figures_and_gives_the_terminal_back(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
-    with subprocess.Popen(COMMAND, stdin=theirs, stdout=theirs, stderr=theirs, env=environment(tmp_path)) as process:
+    with subprocess.Popen(
+        COMMAND, stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path, env=environment(tmp_path)
+    ) as process:
         os.close(theirs)
         shown = read_until(ours, b"demo.scores")
         process.send_signal(signal.SIGINT)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import signal
 import sys
-import tempfile
 import threading
 import time
 from collections import deque
@@ -23,12 +23,15 @@ from rich.text import Text
 
 from carrick import wiring
 from carrick.entry import ChannelStats
-from carrick.errors import MissingExtra
+from carrick.errors import CarrickError, MissingExtra
 from carrick.forward.demo import EdgeDemo, EdgeFigures
 from carrick.ops.simulation import CHANNELS, Balance, Simulation
 from carrick_scoreboard import wiring as scoreboard_wiring
 
 REFRESHES_PER_SECOND = 4
+FOLDER = Path("carrick-demo")
+KEPT = ("demo.db*", "osm.json*", "board-link", "secret-key")
+"""What the demo leaves in its folder."""
 EDGE_PORT = 8082
 """The forwarder's; 8080 is for the scoreboard, which people look at."""
 RATE_SAMPLES = 3 * REFRESHES_PER_SECOND
@@ -38,26 +41,34 @@ def demo(
     *,
     seconds: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=86_400))] = None,
     database: str | None = None,
+    folder: Path = FOLDER,
+    fresh: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> int:
     """Show Carrick at work: three channels, four tenants, an unreliable destination, workers that die; a gateway that
     forwards a device's events to a cloud which is often away; and a scoreboard with a simulated Online Scout Manager.
 
-    Needs no server, account or configuration. Ctrl-C stops it; then it checks that nothing was lost.
+    Needs no server, account or configuration. Ctrl-C stops it; then it checks that nothing was lost. What was there is
+    kept in a folder, and the next demo goes on with it.
 
     Parameters
     ----------
     seconds
         Stop after that many seconds.
     database
-        Use this database (sqlite:///FILE or postgresql://…) instead of a temporary file, and leave the entries there.
+        Use this database (sqlite:///FILE or postgresql://…) instead of the file in the folder.
+    folder
+        Where to keep everything: the database, its key, what the simulated Online Scout Manager knows.
+    fresh
+        Begin anew: forget what the folder keeps. A database that was given with --database is left as it is.
     """
     logging.getLogger("carrick").addHandler(logging.NullHandler())  # what happens is shown, not logged
-    with asked_to_stop() as stopping, demo_database(database) as url:
+    with asked_to_stop() as stopping, kept_folder(folder, fresh=fresh):
+        url = database or f"sqlite:///{folder / 'demo.db'}"
         wiring.migrate(url)
         with wiring.open_outbox(url) as outbox:
             simulation = Simulation(outbox, stopping)
             edge = wiring.edge_demo(url, EDGE_PORT)
-            with scoreboard_running(url), edge.running(), simulation.running():
+            with scoreboard_running(url, folder), edge.running(), simulation.running():
                 _show(World(simulation, edge), stopping, seconds)
             return max(summarise(simulation.balance()), summarise_edge(edge.figures(), outbox.store.stats()))
 
@@ -80,20 +91,31 @@ def asked_to_stop() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def demo_database(given: str | None) -> Iterator[str]:
-    """The URL that was given, or that of a file which goes away afterwards."""
-    if given is not None:
-        yield given
-        return
-    with tempfile.TemporaryDirectory(prefix="carrick-demo-") as folder:
-        yield f"sqlite:///{Path(folder) / 'demo.db'}"
+def kept_folder(folder: Path, *, fresh: bool) -> Iterator[None]:
+    """The folder is there, and nobody else's, while the block runs; fresh: nothing of a former demo is in it.
+
+    Raises CarrickError when it cannot be had.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = (folder / "lock").open("w")
+    except OSError as error:
+        raise CarrickError(f"the folder {folder} cannot be used: {error.strerror}; try --folder DIR") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # ends with the file, or with the process
+        except OSError:
+            raise CarrickError(f"another demo uses the folder {folder}; stop it, or try --folder DIR") from None
+        for file in (found for pattern in KEPT for found in folder.glob(pattern) if fresh):
+            file.unlink()
+        yield
 
 
 @contextmanager
-def scoreboard_running(database_url: str) -> Iterator[None]:
+def scoreboard_running(database_url: str, folder: Path) -> Iterator[None]:
     """The scoreboard and its simulated OSM, once they have started and said where they are."""
     try:
-        board = scoreboard_wiring.scoreboard_demo(database_url)
+        board = scoreboard_wiring.scoreboard_demo(database_url, folder)
     except MissingExtra as missing:
         _print(f"without the scoreboard: {missing}")
         yield

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from carrick.cli import demo
+from carrick.errors import CarrickError
 from carrick.ops.simulation import Balance
 
 
@@ -36,10 +37,19 @@ def test_rates_are_per_second_over_the_samples(monkeypatch: pytest.MonkeyPatch) 
     assert rates.after({"a": 30, "b": 1}) == {"a": 10.0, "b": 0.5}
 
 
-def test_the_temporary_database_goes_away_and_a_given_one_stays() -> None:
-    with demo.demo_database("sqlite:///mine.db") as url:
-        assert url == "sqlite:///mine.db"
-    with demo.demo_database(None) as url:
-        folder = url.removeprefix("sqlite:///").rpartition("/")[0]
-        assert Path(folder).is_dir()
-    assert not Path(folder).exists()
+def test_a_fresh_demo_forgets_its_own_files_and_no_others(tmp_path: Path) -> None:
+    for name in ("demo.db", "demo.db-wal", "osm.json", "mine.txt"):
+        (tmp_path / name).touch()
+    with demo.kept_folder(tmp_path, fresh=False):
+        assert (tmp_path / "demo.db").exists()
+    with demo.kept_folder(tmp_path, fresh=True):
+        assert sorted(found.name for found in tmp_path.iterdir()) == ["lock", "mine.txt"]
+
+
+def test_a_folder_that_cannot_be_made_is_said_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(CarrickError, match="cannot be used: Not a directory; try --folder DIR"),
+        demo.kept_folder(tmp_path / "file" / "demo", fresh=False),
+    ):
+        pass
