@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Literal, Self
 from uuid import UUID
 
 import msgspec
@@ -250,6 +250,41 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
     lines: tuple[Line, ...]
     next: str | None
+
+
+class Contents(msgspec.Struct, frozen=True, kw_only=True):
+    """What one entry carries, for a person to look at. `cut`: the payload goes on behind what is shown."""
+
+    seq: int
+    key: str | None
+    payload: str
+    cut: bool
+    headers: dict[str, Any] | None
+    payload_size_bytes: int
+    priority: int
+    traceparent: str | None
+    occurred_at: datetime | None
+
+
+class TenantWaiting(msgspec.Struct, frozen=True, kw_only=True):
+    """How many entries of a tenant wait, counted up to a limit."""
+
+    tenant_id: str
+    waiting: int
+
+
+class Sign(msgspec.Struct, frozen=True, kw_only=True):
+    """A sign of life: who has a duty, holds leases (of so many entries, the last taken at `since`) or rests.
+
+    After `until` it says nothing any more. `what` is the duty, or the channel.
+    """
+
+    owner: str
+    doing: Literal["duty", "lease", "rest"]
+    what: str
+    entries: int
+    since: datetime | None
+    until: datetime
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from tests.phone import Phone
 from tests.scenario.processes import ServiceProcess, free_port
 from tests.scenario.proxy import Mood, Proxy
 from tests.scoreboard import Device as Display
-from tests.service import environment, allow_displays, register, serving, sign_in
+from tests.service import allow_displays, environment, register, serving, sign_in
 
 T = TypeVar("T")
 
@@ -104,7 +104,9 @@ class Evening:
         self.close()
         allow_displays(self._database)
         port = self._town.port = free_port()
-        process = ServiceProcess("scoreboard", self._folder, **environment(self._database, self.osm, port, **self._variables))
+        process = ServiceProcess(
+            "scoreboard", self._folder, **environment(self._database, self.osm, port, **self._variables)
+        )
         process.port = port
         return process
 

@@ -80,7 +80,9 @@ def test_in_a_pipe_it_prints_plain_lines_and_a_sum_that_is_right(tmp_path: Path)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_asked_to_stop_it_ends_cleanly_with_the_sum_and_leaves_files_in_its_folder_only(number: int, tmp_path: Path) -> None:
+def test_asked_to_stop_it_ends_cleanly_with_the_sum_and_leaves_files_in_its_folder_only(
+    number: int, tmp_path: Path
+) -> None:
     with started(tmp_path) as process:
         assert process.stdout is not None
         process.stdout.readline()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from collections.abc import AsyncIterator, Callable
 
 from carrick_device.client import Server
 from carrick_device.clock import RealClock

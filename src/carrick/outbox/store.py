@@ -11,10 +11,31 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
-from carrick.entry import Batch, ChannelStats, Gate, NewEntry, Outcome, Page, Put, Rest, Standing, State
+from carrick.entry import (
+    Batch,
+    ChannelStats,
+    Contents,
+    Gate,
+    NewEntry,
+    Outcome,
+    Page,
+    Put,
+    Rest,
+    Sign,
+    Standing,
+    State,
+    TenantWaiting,
+)
 from carrick.outbox.channel import Channel
 
 RECEIPT_DAYS = 30
+MOST_TENANTS = 200
+"""`Store.tenants` looks at so many, the first by name."""
+MOST_COUNTED = 1_000
+"""`Store.tenants` counts so many entries of each."""
+MOST_SIGNS = 500
+MOST_CHARACTERS = 1_000_000
+"""`Store.contents` shows at most so much of a payload."""
 
 
 class Watch(Protocol):
@@ -179,3 +200,15 @@ class Store(Protocol):
 
     def standing(self, entry_id: UUID) -> Standing:
         """The facts behind `explain`. Raises EntryNotFound."""
+
+    def contents(self, entry_id: UUID, *, characters: int) -> Contents:
+        """What the entry carries, up to so many characters of its payload. Raises EntryNotFound."""
+
+    def tenants(self, channel: str, *, max_rows: int = 20) -> list[TenantWaiting]:
+        """The tenants with the most waiting entries, of the first MOST_TENANTS by name; counted up to MOST_COUNTED.
+
+        Cheap at any depth.
+        """
+
+    def signs(self) -> list[Sign]:
+        """Who works with this database, as far as it knows; also whose time is up. On SQLite relays that rest do not say so."""

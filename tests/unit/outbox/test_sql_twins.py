@@ -31,6 +31,7 @@ REASONS_FOR_POSTGRES_ALONE = {
     "finish": "SQLite's finish is the steps finish_*",
     "health_dead_rows": "SQLite has no dead rows",
     "health_holder": "SQLite has no vacuum to hold back; its WAL file tells instead",
+    "pin_plan": "SQLite has no planner that changes its mind",
     "release": "SQLite's release finishes with `released`",
     "release_expired": "SQLite's is the steps expire_*",
     "rest": "SQLite's rest is the steps rest_*",

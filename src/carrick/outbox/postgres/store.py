@@ -13,14 +13,17 @@ import msgspec
 from carrick.entry import (
     Batch,
     ChannelStats,
+    Contents,
     Gate,
     NewEntry,
     Outcome,
     Page,
     Put,
     Rest,
+    Sign,
     Standing,
     State,
+    TenantWaiting,
 )
 from carrick.errors import EntryNotFound, RequestReused, UnknownChannel
 from carrick.outbox.channel import Channel, Mode, OnFull
@@ -29,6 +32,7 @@ from carrick.outbox.limits import (
     check_cap,
     check_claim,
     check_finite,
+    check_limit,
     check_name,
     check_rest,
     check_scope,
@@ -42,7 +46,7 @@ from carrick.outbox.postgres.marks import Marks
 from carrick.outbox.postgres.putting import PACKAGE, put_many_steps, put_steps
 from carrick.outbox.postgres.watching import PostgresWatch
 from carrick.outbox.statement import query
-from carrick.outbox.store import RECEIPT_DAYS
+from carrick.outbox.store import MOST_CHARACTERS, MOST_COUNTED, MOST_SIGNS, MOST_TENANTS, RECEIPT_DAYS
 from carrick.outbox.wording import cleaned, intent_text
 
 MAX_REASON = 2_000
@@ -321,6 +325,27 @@ class PostgresStore:
         known["state"] = State(known["state"])
         gate = None if row[22] is None else _gate(row[2], row[22:27])
         return Standing(gate=gate, **known)
+
+    def contents(self, entry_id: UUID, *, characters: int) -> Contents:
+        check_limit("characters", characters, MOST_CHARACTERS)
+        found = self._rows("contents", id=check_token(entry_id), characters=characters)
+        if not found:
+            raise EntryNotFound(entry_id)
+        seq, key, payload, *rest = found[0]
+        shown = dict(zip(Contents.__struct_fields__[4:], rest, strict=True))
+        return Contents(seq=seq, key=key, payload=payload[:characters], cut=len(payload) > characters, **shown)
+
+    def tenants(self, channel: str, *, max_rows: int = 20) -> list[TenantWaiting]:
+        check_limit("max_rows", max_rows, MOST_TENANTS)
+        limits = {"look": MOST_TENANTS, "most": MOST_COUNTED, "rows": max_rows}
+        with self._connections.connection() as connection, connection.transaction():
+            _asked(connection, "pin_plan")
+            found = _asked(connection, "tenants", channel=channel, **limits)
+        return [TenantWaiting(tenant_id=tenant_id, waiting=waiting) for tenant_id, waiting in found]
+
+    def signs(self) -> list[Sign]:
+        fields = Sign.__struct_fields__
+        return [Sign(**dict(zip(fields, row, strict=True))) for row in self._rows("signs", rows=MOST_SIGNS)]
 
     def _rows(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
         with self._connections.connection() as connection:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from carrick.entry import ChannelStats, Gate, Standing, State
+from carrick.entry import ChannelStats, Contents, Gate, Sign, Standing, State, TenantWaiting
 from carrick.errors import EntryNotFound
 from carrick.outbox.channel import Mode
 from carrick.outbox.sqlite.database import rows
@@ -64,6 +65,39 @@ def standing(connection: sqlite3.Connection, entry_id: UUID) -> Standing:
         dlq_reason=dlq_reason,
         **waits,
     )
+
+
+def contents(connection: sqlite3.Connection, entry_id: UUID, characters: int) -> Contents:
+    """What one entry carries. Raises EntryNotFound."""
+    found = rows(connection, "contents", id=str(entry_id), characters=characters)
+    if not found:
+        raise EntryNotFound(entry_id)
+    seq, key, payload, headers, size, priority, traceparent, occurred_at = found[0]
+    return Contents(
+        seq=seq,
+        key=key,
+        payload=payload[:characters],
+        cut=len(payload) > characters,
+        headers=None if headers is None else json.loads(headers),
+        payload_size_bytes=size,
+        priority=priority,
+        traceparent=traceparent,
+        occurred_at=moment_or_none(occurred_at),
+    )
+
+
+def tenants(connection: sqlite3.Connection, channel: str, **limits: int) -> list[TenantWaiting]:
+    """The tenants with the most waiting entries."""
+    found = rows(connection, "tenants", channel=channel, **limits)
+    return [TenantWaiting(tenant_id=tenant_id, waiting=waiting) for tenant_id, waiting in found]
+
+
+def signs(connection: sqlite3.Connection, limit: int) -> list[Sign]:
+    """Who has duties and leases."""
+    return [
+        Sign(owner=owner, doing=doing, what=what, entries=entries, since=moment_or_none(since), until=moment(until))
+        for owner, doing, what, entries, since, until in rows(connection, "signs", rows=limit)
+    ]
 
 
 NOT_WAITING: dict[str, Any] = {

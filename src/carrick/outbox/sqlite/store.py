@@ -10,7 +10,21 @@ from uuid import UUID, uuid4
 
 import msgspec
 
-from carrick.entry import Batch, ChannelStats, Gate, NewEntry, Outcome, Page, Put, Rest, Standing, State
+from carrick.entry import (
+    Batch,
+    ChannelStats,
+    Contents,
+    Gate,
+    NewEntry,
+    Outcome,
+    Page,
+    Put,
+    Rest,
+    Sign,
+    Standing,
+    State,
+    TenantWaiting,
+)
 from carrick.errors import InvalidInput, RequestReused
 from carrick.outbox.channel import MAX_LEASE_SECONDS, MAX_WAIT_SECONDS, Channel
 from carrick.outbox.fencing import tell_lost_lease, tells_lost_lease
@@ -43,6 +57,7 @@ from carrick.outbox.sqlite.group_commit import GroupCommit
 from carrick.outbox.sqlite.moment import moment, span
 from carrick.outbox.sqlite.putting import put_many_steps
 from carrick.outbox.sqlite.watching import SqliteWatch
+from carrick.outbox.store import MOST_CHARACTERS, MOST_COUNTED, MOST_SIGNS, MOST_TENANTS
 from carrick.outbox.wording import intent_text
 
 MOST_REDRIVEN = 2**31 - 1
@@ -284,3 +299,18 @@ class SqliteStore:
         wanted = check_token(entry_id)
         with self._database.read() as connection:
             return looking.standing(connection, wanted)
+
+    def contents(self, entry_id: UUID, *, characters: int) -> Contents:
+        check_limit("characters", characters, MOST_CHARACTERS)
+        wanted = check_token(entry_id)
+        with self._database.read() as connection:
+            return looking.contents(connection, wanted, characters)
+
+    def tenants(self, channel: str, *, max_rows: int = 20) -> list[TenantWaiting]:
+        check_limit("max_rows", max_rows, MOST_TENANTS)
+        with self._database.read() as connection:
+            return looking.tenants(connection, channel, look=MOST_TENANTS, most=MOST_COUNTED, rows=max_rows)
+
+    def signs(self) -> list[Sign]:
+        with self._database.read() as connection:
+            return looking.signs(connection, MOST_SIGNS)
