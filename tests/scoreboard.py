@@ -20,6 +20,7 @@ from carrick.state.fallback import SharedState
 from carrick.state.postgres.tables import PostgresTables as PostgresState
 from carrick.state.sqlite.tables import SqliteTables as SqliteState
 from carrick.testing import Clock, PostgresClock, SqliteClock
+from carrick.web.headers import secure
 from carrick.web.routes import application
 from carrick.web.server import serving
 from carrick_scoreboard.osm.answers import Profile
@@ -33,7 +34,7 @@ from carrick_scoreboard.store.devices import Devices
 from carrick_scoreboard.store.postgres.tables import PostgresTables
 from carrick_scoreboard.store.sqlite.tables import SqliteTables
 from carrick_scoreboard.store.tables import Tables
-from carrick_scoreboard.web_security import Limits, secure
+from carrick_scoreboard.web_security import Limits
 from tests.osm import EVENING, ROBIN, Osm
 from tests.scenario.processes import free_port
 from tests.unit.scoreboard.osm.test_client import Calls, Notes

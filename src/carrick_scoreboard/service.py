@@ -17,6 +17,7 @@ from carrick.relay.threads import Threads
 from carrick.settings import Settings
 from carrick.state import upkeep as state_upkeep
 from carrick.state.fallback import SharedState
+from carrick.web.headers import secure
 from carrick.web.probes import described
 from carrick.web.routes import Route, application
 from carrick.web.server import metrics_app, serving
@@ -29,7 +30,6 @@ from carrick_scoreboard.routes.admin_sections import SectionApi
 from carrick_scoreboard.sealing import KeyRing
 from carrick_scoreboard.settings import ScoreboardSettings
 from carrick_scoreboard.store.tables import Tables
-from carrick_scoreboard.web_security import secure
 
 log = logging.getLogger("carrick.scoreboard")
 

@@ -211,4 +211,4 @@ class Store(Protocol):
         """
 
     def signs(self) -> list[Sign]:
-        """Who works with this database, as far as it knows; also whose time is up. On SQLite relays that rest do not say so."""
+        """Who works with this database, as far as it knows; also whose time is up. On SQLite rests are not told."""

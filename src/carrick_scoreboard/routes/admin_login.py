@@ -8,6 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
+from carrick.web.headers import CSP, PagePolicy
 from carrick.web.problems import Problem
 from carrick.web.routes import Call, Route
 from carrick_scoreboard.leaders import Leaders
@@ -15,7 +16,7 @@ from carrick_scoreboard.pages import troubles
 from carrick_scoreboard.pages.device import Link
 from carrick_scoreboard.settings import Rate, ScoreboardSettings
 from carrick_scoreboard.sign_in import ADMIN, NotSignedIn, SignIn
-from carrick_scoreboard.web_security import CSP, Cookies, Limits, PagePolicy, new_secret, visitor
+from carrick_scoreboard.web_security import Cookies, Limits, new_secret, visitor
 
 BROWSER = "carrick_admin_browser"
 """The cookie of a browser that is on its way to OSM; it is new for every sign-in."""

@@ -15,6 +15,7 @@ from aiohttp import web
 from carrick.errors import StoreError
 from carrick.relay.threads import Threads
 from carrick.state.kv import Kv
+from carrick.web.headers import CSP, PagePolicy
 from carrick.web.routes import Call, Route
 from carrick_scoreboard.notes import Notes
 from carrick_scoreboard.pages import device as pages
@@ -27,7 +28,7 @@ from carrick_scoreboard.sign_in import DEVICE, NotSignedIn, SignedIn, SignIn
 from carrick_scoreboard.store.clients import Clients
 from carrick_scoreboard.store.devices import MAX_NAME, DeviceCode, Devices
 from carrick_scoreboard.user_codes import MAX_TYPED, read_user_code, shown
-from carrick_scoreboard.web_security import CSP, Cookies, ForgedForm, Forms, Limits, PagePolicy, new_secret, visitor
+from carrick_scoreboard.web_security import Cookies, ForgedForm, Forms, Limits, new_secret, visitor
 
 log = logging.getLogger("carrick.scoreboard.pages")
 

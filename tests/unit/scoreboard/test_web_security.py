@@ -16,11 +16,12 @@ from carrick.relay.threads import Threads
 from carrick.state.fallback import SharedState
 from carrick.state.sqlite.tables import SqliteTables
 from carrick.testing import SqliteClock
+from carrick.web.headers import PagePolicy
 from carrick_scoreboard.addresses import Visitor
 from carrick_scoreboard.notes import Notes
 from carrick_scoreboard.sealing import KeyRing
 from carrick_scoreboard.settings import Rate
-from carrick_scoreboard.web_security import Cookies, ForgedForm, Forms, Limits, PagePolicy, is_secret
+from carrick_scoreboard.web_security import Cookies, ForgedForm, Forms, Limits, is_secret
 
 HERE = "https://scores.example"
 OLD, NEW = KeyRing({"old": b"o" * 32}), KeyRing({"new": b"n" * 32, "old": b"o" * 32})
