@@ -115,5 +115,5 @@ lock: ## resolve the dependencies again and rewrite requirements.lock and requir
 
 clean: ## remove the environment and everything that was built
 	@rm -rf $(VENV) dist build site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	@rm -rf web/node_modules src/carrick_scoreboard/static
+	@rm -rf web/node_modules src/carrick/web/static src/carrick_scoreboard/static
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

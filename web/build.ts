@@ -7,7 +7,11 @@ import { build, type InlineConfig, type Plugin } from "vite";
 import { icon } from "./tools/icon.ts";
 
 const HERE = import.meta.dirname;
-const STATIC = resolve(HERE, "../src/carrick_scoreboard/static");
+const SCOREBOARD = resolve(HERE, "../src/carrick_scoreboard/static");
+/** The console belongs to every service, not to the scoreboard alone. */
+const CARRICK = resolve(HERE, "../src/carrick/web/static");
+const FOLDERS = { board: join(SCOREBOARD, "board"), score: join(SCOREBOARD, "score"), console: join(CARRICK, "console") };
+type Name = keyof typeof FOLDERS;
 const LIMIT = 100_000;
 /** What the browser needs before the page works; the icons come later. */
 const FIRST_LOAD = /\.(html|js|css|webmanifest)$/;
@@ -23,18 +27,18 @@ const icons: Plugin = {
 };
 
 /** One page with all its files under `base`. */
-async function page(name: string, base: string, plugins: Plugin[]): Promise<void> {
+async function page(name: Name, base: string, plugins: Plugin[]): Promise<void> {
   await bundle({
     root: join(HERE, name),
     base,
     plugins,
-    build: { outDir: join(STATIC, name), assetsInlineLimit: 0, modulePreload: { polyfill: false } },
+    build: { outDir: FOLDERS[name], assetsInlineLimit: 0, modulePreload: { polyfill: false } },
   });
 }
 
 /** The service worker: one classic script, with the files that it keeps and their version. */
-async function worker(name: string, base: string): Promise<void> {
-  const outDir = join(STATIC, name);
+async function worker(name: Name, base: string): Promise<void> {
+  const outDir = FOLDERS[name];
   const files = built(outDir).map((file) => base + (file === "index.html" ? "" : file));
   await bundle({
     root: join(HERE, name),
@@ -74,8 +78,8 @@ function version(folder: string): string {
 }
 
 /** Lay compressed twins beside the files, print the sizes, and fail when the first load is too large. */
-function weigh(name: string): void {
-  const folder = join(STATIC, name);
+function weigh(name: Name): void {
+  const folder = FOLDERS[name];
   let total = 0;
   for (const file of built(folder).filter((one) => FIRST_LOAD.test(one))) {
     const bytes = readFileSync(join(folder, file));
@@ -95,8 +99,9 @@ function kilobytes(bytes: number): string {
   return `${(bytes / 1000).toFixed(1).padStart(6)} kB`;
 }
 
-rmSync(STATIC, { recursive: true, force: true });
+for (const folder of [SCOREBOARD, CARRICK]) rmSync(folder, { recursive: true, force: true });
+await page("console", "/console/", []);
 await page("board", "/board/", []);
 await page("score", "/admin/", [icons]);
 await worker("score", "/admin/");
-for (const name of ["board", "score"]) weigh(name);
+for (const name of ["console", "board", "score"] as const) weigh(name);

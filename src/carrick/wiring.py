@@ -215,8 +215,10 @@ def edge_demo(database_url: str, port: int = 8080) -> EdgeDemo:
             "INSTANCE_ID": "gateway-1",
             "OUTBOX_BACKOFF_CAP_SECONDS": "5",
             "SYNC_GRACE_SECONDS": "2",
+            "INTERNAL_ADMIN_ENABLED": "true",
         }
-        return forwarder(read_settings(environment, Path("no .env file")))
+        settings = read_settings(environment, Path("no .env file"))
+        return forwarder(msgspec.structs.replace(settings, demo=True))
 
     return EdgeDemo(build, port)
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 
 from aiohttp import web
 
+from carrick.console.api import Console
+from carrick.console.history import History
 from carrick.ops.metrics import Metrics
 from carrick.outbox.outbox import Outbox
 from carrick.relay.crew import Leg, run_crew
@@ -22,6 +24,7 @@ from carrick.web.probes import described
 from carrick.web.routes import Route, application
 from carrick.web.server import metrics_app, serving
 from carrick_scoreboard import upkeep
+from carrick_scoreboard.console import ScoreboardPlug
 from carrick_scoreboard.delivery import SCORES
 from carrick_scoreboard.parts import Parts, put_together
 from carrick_scoreboard.routes import admin_login, apps, device_flow, device_socket, front, pages, patrols
@@ -114,6 +117,8 @@ class Scoreboard:
         self._settings = settings
         self._own = own
         self._threads = Threads(THREADS)
+        self._metrics = Metrics(self._store)
+        self._history = History(self._metrics)
 
     async def run(self, stopping: asyncio.Event, started: Started) -> None:
         """Serve until `stopping` is set; `started` is told the two ports. Requests under way are answered."""
@@ -132,18 +137,26 @@ class Scoreboard:
 
     async def _serve(self, parts: Parts, stopping: asyncio.Event, started: Started) -> None:
         settings = self._settings
-        metrics = Metrics(self._store)
-        metrics.add_state(lambda: parts.state.health)
+        self._metrics.add_state(lambda: parts.state.health)
         async with (
             serving(self._app(parts), settings.host, settings.port) as port,
-            serving(self._figures(parts, metrics), settings.host, settings.metrics_port, "METRICS_PORT") as at,
+            serving(self._figures(parts), settings.host, settings.metrics_port, "METRICS_PORT") as at,
         ):
             started(port, at)
-            await self._work(parts, stopping, Meters(metrics, parts.score_meter))
+            await self._work(parts, stopping, Meters(self._history, parts.score_meter))
 
     def _app(self, parts: Parts) -> web.Application:
         every = [*front.routes(lambda: self._look(parts)), *routes(parts)]
-        app = application(described(TITLE, DESCRIPTION, every), max_body_bytes=MAX_BODY_BYTES)
+        console = Console(
+            self._store,
+            self._threads,
+            self._settings,
+            service="scoreboard",
+            history=self._history,
+            plug=ScoreboardPlug(self._tables, parts),
+        )
+        app = application([*described(TITLE, DESCRIPTION, every), *console.routes()], max_body_bytes=MAX_BODY_BYTES)
+        app.on_shutdown.append(console.close)
         secure(app, is_https=self._own.is_https)
 
         async def hang_up(_: web.Application) -> None:
@@ -153,7 +166,8 @@ class Scoreboard:
         app.on_shutdown.append(hang_up)
         return app
 
-    def _figures(self, parts: Parts, metrics: Metrics) -> web.Application:
+    def _figures(self, parts: Parts) -> web.Application:
+        metrics = self._metrics
         return metrics_app(lambda: self._threads.call(lambda: metrics.text() + parts.metrics.text()))
 
     async def _look(self, parts: Parts) -> front.Ready:

@@ -10,6 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from carrick import wiring
 from carrick.errors import SchemaMissing, SchemaOutdated, SettingsError
 from carrick.outbox import opening
@@ -64,11 +66,12 @@ def scoreboard_demo(database_url: str, folder: Path) -> ScoreboardDemo:
             "OSM_DOMAIN": osm,
             "OSM_CLIENT_ID": "carrick-demo",
             "OSM_CLIENT_SECRET": "not-a-secret",
+            "INTERNAL_ADMIN_ENABLED": "true",
             "CARRICK_SECRET_KEYS": "" if opening.named_database(database_url).backend == "sqlite" else key,
         }
-        built = scoreboard(
-            read_settings(environment, NO_FILE, service="scoreboard"), read_scoreboard_settings(environment, NO_FILE)
-        )
+        settings = read_settings(environment, NO_FILE, service="scoreboard")
+        own = read_scoreboard_settings(environment, NO_FILE)
+        built = scoreboard(msgspec.structs.replace(settings, demo=True), own)
         with opened_clients(database_url) as clients:
             if clients.get(demo.CLIENT) is None:
                 clients.add(demo.CLIENT, "A display of the demo", "", actor="carrick demo")

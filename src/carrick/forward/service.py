@@ -7,6 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
+from carrick.console.api import Console
+from carrick.console.history import History
 from carrick.entry import State
 from carrick.forward import answers
 from carrick.forward.api import Api, Engine, gate_view
@@ -23,6 +25,7 @@ from carrick.relay.wake import Bells
 from carrick.settings import Settings
 from carrick.sinks.sink import Sink
 from carrick.variables import mask_url
+from carrick.web.headers import secure
 from carrick.web.routes import application
 from carrick.web.server import metrics_app, serving
 
@@ -53,6 +56,7 @@ class Forwarder:
         settings = self._settings
         bells = Bells(self._store)
         metrics = Metrics(self._store)
+        history = History(metrics)
         relay = Relay(
             self._store,
             self._sink,
@@ -64,7 +68,7 @@ class Forwarder:
                 grace_seconds=settings.sync_grace_seconds,
             ),
             bell=bells.of(CHANNEL),
-            meter=metrics,
+            meter=history,
         )
         sends = settings.sync_forwarder_mode == "send"
         engine = Engine(
@@ -82,7 +86,10 @@ class Forwarder:
             admin=settings.internal_admin_enabled,
             admin_token=settings.admin_token,
         )
-        app = application(api.routes(), max_body_bytes=MAX_BODY_BYTES)
+        console = Console(self._store, self._threads, settings, service="forwarder", history=history)
+        app = application([*api.routes(), *console.routes()], max_body_bytes=MAX_BODY_BYTES)
+        app.on_shutdown.append(console.close)
+        secure(app, is_https=False)
         try:
             async with (
                 serving(app, settings.host, settings.port) as port,

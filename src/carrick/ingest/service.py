@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
+from carrick.console.api import Console
 from carrick.contacts.contacts import Contacts
 from carrick.ingest.answers import Limits
 from carrick.ingest.api import Api
@@ -19,6 +20,7 @@ from carrick.outbox.store import Store
 from carrick.relay.janitor import MAX_ROWS, keep_tidy
 from carrick.relay.threads import Threads
 from carrick.settings import Settings
+from carrick.web.headers import secure
 from carrick.web.routes import application
 from carrick.web.server import metrics_app, serving
 
@@ -52,7 +54,11 @@ class Ingest:
             log.warning(
                 "ingest.open", extra={"host": settings.host, "said": "anybody may send: CLOUD_AUTH_MODE is none"}
             )
-        app = application(self._api(guard, metrics).routes(), max_body_bytes=MAX_BODY_BYTES + 1)
+        console = Console(self._store, self._threads, settings, service="ingest")
+        routes = [*self._api(guard, metrics).routes(), *console.routes()]
+        app = application(routes, max_body_bytes=MAX_BODY_BYTES + 1)
+        app.on_shutdown.append(console.close)
+        secure(app, is_https=False)
         figures = metrics_app(lambda: self._threads.call(metrics.text))
         try:
             async with (

@@ -1,0 +1,124 @@
+/** A question before something is changed: what will happen, fields if it needs any, and an answer that names the act. */
+import { createContext, type ComponentChildren } from "preact";
+import { useContext, useEffect, useId, useRef, useState } from "preact/hooks";
+import { Refused } from "./server.ts";
+
+export interface Field {
+  readonly name: string;
+  readonly label: string;
+  readonly kind?: "text" | "number";
+  readonly value?: string;
+  readonly hint?: string;
+  readonly options?: readonly { readonly value: string; readonly label: string }[];
+  readonly optional?: boolean;
+}
+
+export type Values = Readonly<Record<string, string>>;
+
+export interface Question {
+  readonly title: string;
+  readonly text: ComponentChildren;
+  readonly yes: string;
+  readonly danger?: boolean;
+  readonly fields?: readonly Field[];
+  /** Does it; what it answers is told at the top of the page. Raises Refused, which the dialog shows. */
+  readonly act: (values: Values) => Promise<string>;
+}
+
+type Ask = (question: Question) => void;
+const Asking = createContext<Ask>(() => undefined);
+
+export function useAsk(): Ask {
+  return useContext(Asking);
+}
+
+export function AskProvider({ children, tell }: { children: ComponentChildren; tell: (said: string) => void }) {
+  const [question, setQuestion] = useState<Question | undefined>();
+  return (
+    <Asking.Provider value={setQuestion}>
+      {children}
+      {question && <Dialog question={question} close={() => setQuestion(undefined)} tell={tell} />}
+    </Asking.Provider>
+  );
+}
+
+interface Shown {
+  readonly question: Question;
+  readonly close: () => void;
+  readonly tell: (said: string) => void;
+}
+
+function Dialog({ question, close, tell }: Shown) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState("");
+  const id = useId();
+  useEffect(() => dialog.current?.showModal(), []);
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const given = new FormData(event.currentTarget as HTMLFormElement);
+    setBusy(true);
+    setRefused("");
+    try {
+      tell(await question.act(Object.fromEntries([...given].map(([name, value]) => [name, String(value)]))));
+      close();
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      setRefused(error.message);
+      setBusy(false);
+    }
+  };
+  return (
+    <dialog ref={dialog} class="dialog" aria-labelledby={`${id}-title`} onCancel={close}>
+      <form onSubmit={(event) => void submit(event as unknown as SubmitEvent)}>
+        <h2 id={`${id}-title`}>{question.title}</h2>
+        <div class="dialog-text">{question.text}</div>
+        {question.fields?.map((field) => <FieldRow key={field.name} field={field} id={`${id}-${field.name}`} />)}
+        {refused && (
+          <p class="refused" role="alert">
+            {refused}
+          </p>
+        )}
+        <div class="buttons">
+          <button type="button" onClick={close}>
+            Cancel
+          </button>
+          <button type="submit" class={question.danger ? "danger" : "main"} disabled={busy}>
+            {question.yes}
+          </button>
+        </div>
+      </form>
+    </dialog>
+  );
+}
+
+function FieldRow({ field, id }: { field: Field; id: string }) {
+  const shared = { id, name: field.name, required: !field.optional };
+  return (
+    <div class="field">
+      <label for={id}>{field.label}</label>
+      {field.options ? (
+        <select {...shared} defaultValue={field.value ?? ""}>
+          {field.options.map((option) => (
+            <option key={option.value} value={option.value}>
+              {option.label}
+            </option>
+          ))}
+        </select>
+      ) : (
+        <input
+          {...shared}
+          type={field.kind ?? "text"}
+          {...(field.kind === "number" ? { min: 0, max: 86400 } : { maxLength: 500 })}
+          defaultValue={field.value ?? ""}
+          aria-describedby={field.hint ? `${id}-hint` : undefined}
+        />
+      )}
+      {field.hint && (
+        <p id={`${id}-hint`} class="soft">
+          {field.hint}
+        </p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,131 @@
+/** One entry: why it is where it is, its story, and what it carries. */
+import { useEffect, useState } from "preact/hooks";
+import { ago } from "../../shared/words.ts";
+import { discarding, redriving } from "../dead.tsx";
+import { useAsk } from "../dialog.tsx";
+import { entriesPlace } from "../place.ts";
+import { read, Refused } from "../server.ts";
+import type { Entry, Moment } from "../wire.ts";
+import { bytes, pretty, span } from "../words.ts";
+
+export function EntryScreen({ id }: { id: string }) {
+  const [entry, setEntry] = useState<Entry | undefined>();
+  const [refused, setRefused] = useState("");
+  const ask = useAsk();
+  const load = (): void => {
+    read<Entry>(`entries/${encodeURIComponent(id)}`).then(setEntry, (error: unknown) => {
+      if (!(error instanceof Refused)) throw error;
+      setRefused(error.message);
+    });
+  };
+  useEffect(load, []);
+  if (refused) return <p class="refused" role="alert">{refused}</p>;
+  if (!entry) return <p class="soft">One moment…</p>;
+  const { standing } = entry;
+  const back = entriesPlace(standing.channel, standing.state);
+  return (
+    <section aria-labelledby="entry">
+      <p>
+        <a href={back}>← {standing.channel}</a>
+      </p>
+      <div class="heading">
+        <h2 id="entry" class="break">
+          {standing.event_type}
+        </h2>
+        <span class={`tag ${standing.state === "dead" ? "bad" : standing.state === "delivered" ? "good" : "calm"}`}>{standing.state}</span>
+        <div class="buttons push">
+          {standing.state === "dead" && (
+            <>
+              <button type="button" onClick={() => ask(discarding(standing.channel, [id], () => (location.hash = back)))}>
+                Discard…
+              </button>
+              <button type="button" class="main" onClick={() => void redriving(standing.channel, [id], load).then(ask)}>
+                Redrive…
+              </button>
+            </>
+          )}
+          <button type="button" class="quiet" onClick={load}>
+            Refresh
+          </button>
+        </div>
+      </div>
+      <p class="sentence break">{entry.sentence}</p>
+      <div class="side-by-side">
+        <Story story={entry.story} now={Date.parse(standing.now)} />
+        <Facts entry={entry} id={id} />
+      </div>
+      <Payload entry={entry} />
+    </section>
+  );
+}
+
+function Story({ story, now }: { story: readonly Moment[]; now: number }) {
+  return (
+    <section aria-labelledby="story">
+      <h3 id="story">Story</h3>
+      <ol class="story">
+        {story.map((moment) => (
+          <li key={moment.kind + moment.text} class={`moment ${moment.kind}`}>
+            <p class="break">{moment.text}</p>
+            <p class="soft">{moment.at && <time dateTime={moment.at}>{whenIs(moment.at, now)}</time>}</p>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function whenIs(at: string, now: number): string {
+  const then = Date.parse(at);
+  const clock = new Date(then).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  return `${clock} · ${then > now ? `in ${span((then - now) / 1000)}` : ago(then, now)}`;
+}
+
+function Facts({ entry, id }: { entry: Entry; id: string }) {
+  const { standing, contents } = entry;
+  const facts: [string, string | number | null][] = [
+    ["Id", id],
+    ["Tenant", standing.tenant_id || null],
+    ["Principal", standing.principal],
+    ["Group", standing.group_key],
+    ["Key", contents.key],
+    ["Attempts", standing.attempt_count],
+    ["Crashes", standing.crash_count || null],
+    ["Priority", contents.priority || null],
+    ["Last error", [standing.last_error_code, standing.last_error_message].filter(Boolean).join(": ") || null],
+    ["Occurred", contents.occurred_at],
+    ["Trace", contents.traceparent],
+    ["Headers", contents.headers && JSON.stringify(contents.headers)],
+  ];
+  return (
+    <section aria-labelledby="facts">
+      <h3 id="facts">Facts</h3>
+      <dl class="facts">
+        {facts
+          .filter(([, value]) => value !== null)
+          .map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd class="break">{value}</dd>
+            </div>
+          ))}
+      </dl>
+    </section>
+  );
+}
+
+function Payload({ entry }: { entry: Entry }) {
+  const { payload, cut, payload_size_bytes } = entry.contents;
+  return (
+    <section aria-labelledby="payload">
+      <h3 id="payload">
+        Payload <span class="soft">{bytes(payload_size_bytes)}</span>
+      </h3>
+      {/* scrolls, so the keyboard must reach it */}
+      <pre class="payload" tabIndex={0} aria-labelledby="payload">
+        {pretty(payload, cut)}
+      </pre>
+      {cut && <p class="soft">Only the first {payload.length.toLocaleString("en-GB")} characters are shown.</p>}
+    </section>
+  );
+}
