@@ -93,12 +93,11 @@ function Dialog({ question, close, tell }: Shown) {
 }
 
 function FieldRow({ field, id }: { field: Field; id: string }) {
-  const shared = { id, name: field.name, required: !field.optional };
   return (
     <div class="field">
       <label for={id}>{field.label}</label>
       {field.options ? (
-        <select {...shared} defaultValue={field.value ?? ""}>
+        <select id={id} name={field.name} defaultValue={field.value ?? ""}>
           {field.options.map((option) => (
             <option key={option.value} value={option.value}>
               {option.label}
@@ -106,13 +105,7 @@ function FieldRow({ field, id }: { field: Field; id: string }) {
           ))}
         </select>
       ) : (
-        <input
-          {...shared}
-          type={field.kind ?? "text"}
-          {...(field.kind === "number" ? { min: 0, max: 86400 } : { maxLength: 500 })}
-          defaultValue={field.value ?? ""}
-          aria-describedby={field.hint ? `${id}-hint` : undefined}
-        />
+        <Input field={field} id={id} />
       )}
       {field.hint && (
         <p id={`${id}-hint`} class="soft">
@@ -121,4 +114,16 @@ function FieldRow({ field, id }: { field: Field; id: string }) {
       )}
     </div>
   );
+}
+
+function Input({ field, id }: { field: Field; id: string }) {
+  const shared = {
+    id,
+    name: field.name,
+    required: !field.optional,
+    defaultValue: field.value ?? "",
+    ...(field.hint && { "aria-describedby": `${id}-hint` }),
+  };
+  if (field.kind === "number") return <input {...shared} type="number" min={0} max={31_536_000} />;
+  return <input {...shared} type="text" maxLength={500} />;
 }

@@ -16,6 +16,14 @@ from tests.conftest import emptied
 from tests.postgres_server import versions
 
 
+@pytest.fixture
+def file_store(sqlite_path: Path) -> Iterator[Store]:
+    """A store on SQLite, for what does not depend on the database."""
+    migrate(sqlite_path)
+    with closing(SqliteStore(sqlite_path)) as opened:
+        yield opened
+
+
 @pytest.fixture(params=["sqlite", *(f"postgres{version or ''}" for version in versions())])
 def store(request: pytest.FixtureRequest, sqlite_path: Path) -> Iterator[Store]:
     """A store with nothing in it."""
