@@ -96,8 +96,8 @@ def test_looking_reads_no_table_through_on_postgres(postgres_dsn: str, analysed:
     store = PostgresStore(postgres_dsn)
     declare(store)
     for tenant in ("a", "b"):
-        put_run(store, 3000, tenant_id=tenant)
-    batch = claim(store, max_rows=2000)
+        put_run(store, 1500, tenant_id=tenant)
+    batch = claim(store, max_rows=1000)
     store.finish_all(batch.token)
     entry = put(store, tenant_id="c")
     asked: dict[str, dict[str, Any]] = {
