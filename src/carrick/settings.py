@@ -126,8 +126,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sync_grace_seconds: float = 20.0
     internal_admin_enabled: bool = False
     admin_token: str = ""
-    demo: bool = False
-    """Set by `carrick demo` alone: its console is open without a token to whoever sits at this machine."""
     kafka: KafkaSettings = KafkaSettings()
     contacts_channel: str = "events"
     contacts_default_region: str = ""

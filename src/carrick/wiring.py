@@ -127,7 +127,7 @@ def _state_tables(database_url: str) -> Tables:
     return SqliteTables(database.target)
 
 
-def forwarder(settings: Settings) -> Forwarder:
+def forwarder(settings: Settings, *, is_demo: bool = False) -> Forwarder:
     """The edge forwarder. A SQLite file is created or upgraded; a PostgreSQL database must have been migrated."""
     from carrick.forward.events import CHANNEL
     from carrick.forward.handshake import handshake_of
@@ -140,7 +140,7 @@ def forwarder(settings: Settings) -> Forwarder:
     outbox = open_outbox(settings.database_url, settings)
     channel = outbox.channel(CHANNEL, mode="ordered", one_tenant=True)
     sink = HttpSink(settings.cloud, edge_id=settings.edge_id)
-    return Forwarder(outbox.store, sink, channel, settings, handshake_of(sink))
+    return Forwarder(outbox.store, sink, channel, settings, handshake_of(sink), is_demo=is_demo)
 
 
 def ingest(settings: Settings) -> Ingest:
@@ -217,8 +217,7 @@ def edge_demo(database_url: str, port: int = 8080) -> EdgeDemo:
             "SYNC_GRACE_SECONDS": "2",
             "INTERNAL_ADMIN_ENABLED": "true",
         }
-        settings = read_settings(environment, Path("no .env file"))
-        return forwarder(msgspec.structs.replace(settings, demo=True))
+        return forwarder(read_settings(environment, Path("no .env file")), is_demo=True)
 
     return EdgeDemo(build, port)
 

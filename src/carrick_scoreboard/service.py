@@ -98,7 +98,7 @@ def duties(parts: Parts) -> Mapping[str, upkeep.Duty]:
 
 
 class Scoreboard:
-    """Runs once. Tables and store are closed when it ends."""
+    """Runs once. Tables and store are closed when it ends. `is_demo`: see `Door`."""
 
     def __init__(
         self,
@@ -108,6 +108,8 @@ class Scoreboard:
         keys: KeyRing,
         settings: Settings,
         own: ScoreboardSettings,
+        *,
+        is_demo: bool = False,
     ) -> None:
         self._tables = tables
         self._outbox = outbox
@@ -116,6 +118,7 @@ class Scoreboard:
         self._keys = keys
         self._settings = settings
         self._own = own
+        self._is_demo = is_demo
         self._threads = Threads(THREADS)
         self._metrics = Metrics(self._store)
         self._history = History(self._metrics)
@@ -154,6 +157,7 @@ class Scoreboard:
             service="scoreboard",
             history=self._history,
             plug=ScoreboardPlug(self._tables, parts),
+            is_demo=self._is_demo,
         )
         app = application([*described(TITLE, DESCRIPTION, every), *console.routes()], max_body_bytes=MAX_BODY_BYTES)
         app.on_shutdown.append(console.close)

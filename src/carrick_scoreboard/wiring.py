@@ -10,8 +10,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from carrick import wiring
 from carrick.errors import SchemaMissing, SchemaOutdated, SettingsError
 from carrick.outbox import opening
@@ -35,7 +33,7 @@ NO_FILE = Path("no .env file")
 EXTRA = ("cryptography", "scoreboard", "the scoreboard")
 
 
-def scoreboard(settings: Settings, own: ScoreboardSettings) -> Scoreboard:
+def scoreboard(settings: Settings, own: ScoreboardSettings, *, is_demo: bool = False) -> Scoreboard:
     """The scoreboard. A SQLite file is created or upgraded; a PostgreSQL database must have been migrated."""
     from carrick_scoreboard.service import Scoreboard
 
@@ -44,7 +42,15 @@ def scoreboard(settings: Settings, own: ScoreboardSettings) -> Scoreboard:
     tables = open_tables(settings.database_url)
     tables.check_schema()
     outbox = wiring.open_outbox(settings.database_url)
-    return Scoreboard(tables, outbox, lambda threads: wiring.shared_state(settings, threads), keys, settings, own)
+    return Scoreboard(
+        tables,
+        outbox,
+        lambda threads: wiring.shared_state(settings, threads),
+        keys,
+        settings,
+        own,
+        is_demo=is_demo,
+    )
 
 
 def scoreboard_demo(database_url: str, folder: Path) -> ScoreboardDemo:
@@ -70,8 +76,7 @@ def scoreboard_demo(database_url: str, folder: Path) -> ScoreboardDemo:
             "CARRICK_SECRET_KEYS": "" if opening.named_database(database_url).backend == "sqlite" else key,
         }
         settings = read_settings(environment, NO_FILE, service="scoreboard")
-        own = read_scoreboard_settings(environment, NO_FILE)
-        built = scoreboard(msgspec.structs.replace(settings, demo=True), own)
+        built = scoreboard(settings, read_scoreboard_settings(environment, NO_FILE), is_demo=True)
         with opened_clients(database_url) as clients:
             if clients.get(demo.CLIENT) is None:
                 clients.add(demo.CLIENT, "A display of the demo", "", actor="carrick demo")

@@ -46,6 +46,11 @@ FORBIDDEN = {
         "import carrick.ingest.api",
         "The ingest's rooms import downward only",
     ),
+    "the console's door knows its endpoints": (
+        "console/door.py",
+        "import carrick.console.api",
+        "The console's rooms import downward only",
+    ),
     "who may send depends on the clock": (
         "ingest/auth.py",
         "import time",

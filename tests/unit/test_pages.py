@@ -32,6 +32,6 @@ def test_every_platform_finds_its_parts_in_the_lock() -> None:
 
 
 def test_only_one_file_of_the_pages_knows_the_database_of_the_browser() -> None:
-    sources = [path for folder in ("score", "board", "shared") for path in (WEB / folder).rglob("*.ts*")]
+    sources = [path for folder in ("score", "board", "console", "shared") for path in (WEB / folder).rglob("*.ts*")]
     knowing = [path.name for path in sources if any(word in path.read_text() for word in ('"idb"', "indexedDB", "IDB"))]
     assert knowing == ["store.ts"]

@@ -45,7 +45,7 @@ function runs(points: Points): Point[][] {
   });
   return found
     .filter((run) => run.length > 0)
-    .map((run) => (run.length > 1 ? run : [{ x: Math.max(0, run[0]!.x - step), value: run[0]!.value }, run[0]!]));
+    .map((run) => (run.length > 1 ? run : [{ x: Math.max(0, run[0]!.x - 2), value: run[0]!.value }, run[0]!]));
 }
 
 function line(run: readonly Point[], most: number): string {

@@ -39,14 +39,15 @@ class Console:
         service: str,
         history: History | None = None,
         plug: Plug | None = None,
+        is_demo: bool = False,
     ) -> None:
         self._store = store
         self._threads = threads
         self._service = service
         self._instance = settings.instance_id
-        self._is_demo = settings.demo and not settings.admin_token
+        self._is_demo = is_demo and not settings.admin_token
         self._plug: Plug = plug or NoPlug()
-        self._door = Door(enabled=settings.internal_admin_enabled, token=settings.admin_token, is_demo=settings.demo)
+        self._door = Door(enabled=settings.internal_admin_enabled, token=settings.admin_token, is_demo=is_demo)
         self._looker = Looker(store, threads, history or History(), settings.instance_id)
         self._broadcast = Broadcast(self._looker.look)
 

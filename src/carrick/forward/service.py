@@ -40,14 +40,24 @@ Started = Callable[[int, int], None]
 
 
 class Forwarder:
-    """Runs once. `handshake` asks the cloud whether it is there; it sends no events."""
+    """Runs once. `handshake` asks the cloud whether it is there; it sends no events. `is_demo`: see `Door`."""
 
-    def __init__(self, store: Store, sink: Sink, channel: Channel, settings: Settings, handshake: Handshaking) -> None:
+    def __init__(
+        self,
+        store: Store,
+        sink: Sink,
+        channel: Channel,
+        settings: Settings,
+        handshake: Handshaking,
+        *,
+        is_demo: bool = False,
+    ) -> None:
         self._store = store
         self._sink = sink
         self._channel = channel
         self._settings = settings
         self._handshake = handshake
+        self._is_demo = is_demo
         self._rate = Rate()
         self._threads = Threads(4)
 
@@ -86,7 +96,9 @@ class Forwarder:
             admin=settings.internal_admin_enabled,
             admin_token=settings.admin_token,
         )
-        console = Console(self._store, self._threads, settings, service="forwarder", history=history)
+        console = Console(
+            self._store, self._threads, settings, service="forwarder", history=history, is_demo=self._is_demo
+        )
         app = application([*api.routes(), *console.routes()], max_body_bytes=MAX_BODY_BYTES)
         app.on_shutdown.append(console.close)
         secure(app, is_https=False)

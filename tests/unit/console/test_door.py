@@ -59,14 +59,14 @@ class Visitor:
 
 
 @asynccontextmanager
-async def visiting(path: Path, **changed: Any) -> AsyncIterator[Visitor]:
+async def visiting(path: Path, *, is_demo: bool = False, **changed: Any) -> AsyncIterator[Visitor]:
     """A console of a store with one channel, and a visitor."""
     settings = Settings(instance_id="one", **{"internal_admin_enabled": True, "admin_token": TOKEN, **changed})
     migrate(path)
     jar = aiohttp.CookieJar(unsafe=True)
     with closing(SqliteStore(path)) as store, closing(Threads(2)) as threads:
         declare(store)
-        console = Console(store, threads, settings, service="test")
+        console = Console(store, threads, settings, service="test", is_demo=is_demo)
         app = application(console.routes(), max_body_bytes=100_000)
         app.on_shutdown.append(console.close)
         secure(app, is_https=False)
@@ -263,14 +263,14 @@ def test_without_a_token_it_is_closed_but_in_the_demo(sqlite_path: Path) -> None
         for header in ({"Host": "evil.example"}, {"X_Forwarded_For": "192.0.2.1"}, {"Forwarded": "for=192.0.2.1"}):
             assert (await visitor.api("GET", "overview", **header))[0] == 403
 
-    run(sqlite_path, demo, admin_token="", demo=True)
+    run(sqlite_path, demo, admin_token="", is_demo=True)
 
 
 def test_in_a_demo_with_a_token_the_token_counts(sqlite_path: Path) -> None:
     async def story(visitor: Visitor) -> None:
         assert (await visitor.api("GET", "overview"))[0] == 401
 
-    run(sqlite_path, story, demo=True)
+    run(sqlite_path, story, is_demo=True)
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 61])

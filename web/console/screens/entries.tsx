@@ -121,10 +121,10 @@ function List({ channel, state, tenant }: Asked) {
         {state === "dead" && lines.length > 0 && (
           <div class="buttons">
             <button type="button" disabled={!ids.length} onClick={() => ask(discarding(channel, ids, changed))}>
-              Discard {ids.length || ""}…
+              {ids.length ? `Discard ${ids.length}…` : "Discard…"}
             </button>
             <button type="button" disabled={!ids.length} onClick={() => void redriving(channel, ids, changed).then(ask)}>
-              Redrive {ids.length || ""}…
+              {ids.length ? `Redrive ${ids.length}…` : "Redrive…"}
             </button>
             <button type="button" class="main" onClick={() => void redriving(channel, undefined, changed).then(ask)}>
               Redrive all…

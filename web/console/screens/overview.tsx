@@ -99,7 +99,7 @@ function ChannelCard({ channel }: { channel: Channel }) {
       </header>
       <p class="counts">
         {link("pending", stats.pending_count, "waiting")}
-        {stats.held_count > 0 && <span class="count calm">of them {short(stats.held_count)} held</span>}
+        {stats.held_count > 0 && <span class="count calm">{short(stats.held_count)} held</span>}
         {link("claimed", stats.claimed_count, "on the way")}
         {link("dead", stats.dead_count, "dead", "bad")}
       </p>
