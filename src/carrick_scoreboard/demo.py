@@ -149,7 +149,7 @@ def guide(places: Places) -> list[str]:
     return [
         f"Score entry:          {board}/admin/",
         f"Live board:           {places.board}",
-        f"Status:               {board}/api/ready",
+        f"Console:              {board}/console/   (everything in this demo)",
         f"Simulated OSM:        {places.osm}/   (control panel: limits, faults, every call)",
         f"Sign in at OSM as {SOMEBODY} or anybody on its list, and allow it; the password is {PASSWORD}.",
         f"A display: carrick-device --server {board} --client-id {CLIENT}   then {board}/device on a phone",

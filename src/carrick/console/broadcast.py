@@ -15,6 +15,8 @@ from carrick.web.problems import Problem
 log = logging.getLogger("carrick.console")
 
 EVERY_SECONDS = 2.0
+REST_PER_LOOK = 10
+"""It rests so many times as long as a look took: a database with millions of waiting entries is not kept busy by it."""
 MOST_WATCHERS = 20
 PATIENCE_SECONDS = 20.0
 """A browser that takes nothing for so long is let go."""
@@ -22,7 +24,7 @@ HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-
 
 
 class Broadcast:
-    """Takes an overview every two seconds while somebody watches, and nothing otherwise."""
+    """Takes an overview every two seconds (slower where it costs much) while somebody watches, and none otherwise."""
 
     def __init__(self, take: Callable[[], Awaitable[msgspec.Struct]], *, most: int = MOST_WATCHERS) -> None:
         self._take = take
@@ -66,7 +68,9 @@ class Broadcast:
                 await response.write(self._latest)
 
     async def _keep_taking(self) -> None:
+        clock = asyncio.get_running_loop().time
         while True:
+            began = clock()
             try:
                 self._latest = _event("overview", await self._take())
             except StoreError as error:
@@ -76,7 +80,7 @@ class Broadcast:
                 self._latest = _event("trouble", {"message": "something went wrong here; the log has the details"})
             for news in self._watchers:
                 news.set()
-            await asyncio.sleep(EVERY_SECONDS)
+            await asyncio.sleep(max(EVERY_SECONDS, REST_PER_LOOK * (clock() - began)))
 
     async def close(self) -> None:
         """Let all who watch go."""
