@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, closing
 from typing import Any
@@ -16,6 +17,9 @@ import pytest
 from carrick.console import broadcast
 from carrick.console.api import PAYLOAD_CHARACTERS, Console
 from carrick.console.broadcast import Broadcast
+from carrick.console.door import SIGNED_IN_SECONDS
+from carrick.console.history import History
+from carrick.console.overview import TENANTS_EVERY_SECONDS, Looker
 from carrick.console.story import story_of
 from carrick.entry import Outcome, State
 from carrick.errors import StoreUnavailable
@@ -318,8 +322,46 @@ def test_a_database_that_does_not_answer_is_told_and_the_stream_goes_on(monkeypa
         for _ in range(3):
             await news.wait()
             news.clear()
-            seen.append(cast._latest.partition(b"\n")[0])
+            seen.append(cast._latest)
         taking.cancel()
-        assert seen == [b"event: trouble", b"event: trouble", b"event: overview"]
+        assert seen[0] == b'event: trouble\ndata: {"message":"gone"}\n\n'
+        assert b"bug" not in seen[1]
+        assert [event.partition(b"\n")[0] for event in seen[1:]] == [b"event: trouble", b"event: overview"]
+
+    asyncio.run(told())
+
+
+def test_tenants_are_counted_anew_every_ten_seconds_only(file_store: Store) -> None:
+    declare(file_store)
+    put(file_store, tenant_id="first")
+    now = [0.0]
+
+    async def told() -> list[list[str]]:
+        with closing(Threads(1)) as threads:
+            looker = Looker(file_store, threads, History(), "one", lambda: now[0])
+            seen = [await looker.look()]
+            put(file_store, tenant_id="second")
+            for moment in (TENANTS_EVERY_SECONDS - 0.1, TENANTS_EVERY_SECONDS):
+                now[0] = moment
+                seen.append(await looker.look())
+            return [[tenant.tenant_id for tenant in look.tenants] for look in seen]
+
+    assert asyncio.run(told()) == [["first"], ["first"], ["first", "second"]]
+
+
+def test_a_stream_ends_when_the_sign_in_does(file_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(file_store)
+    monkeypatch.setattr(broadcast, "EVERY_SECONDS", 0.01)
+
+    async def told() -> None:
+        async with asyncio.timeout(30), serving_console(file_store) as (client, console):
+            async with client.session.post(client.url + "session", json={"token": "t", "name": "Robin"}) as signed_in:
+                cookie = {"Cookie": signed_in.headers["Set-Cookie"].partition(";")[0]}
+            async with client.session.get(client.url + "events", headers=cookie) as stream:
+                await read_event(stream)
+                later = time.time() + SIGNED_IN_SECONDS
+                monkeypatch.setattr(console._door, "_clock", lambda: later)
+                await stream.read()  # ends
+                assert console._broadcast.watching == 0
 
     asyncio.run(told())
