@@ -1,7 +1,7 @@
 """The evening of `carrick demo`: patrols with colours, points given over the last half hour, a link to the live board.
 
-All of it goes the way that leaders go: they sign in at the simulated OSM and use the leaders' API. Only the times of the
-points are put back afterwards, so that it looks like an evening.
+All of it goes the way that leaders go: they sign in at the simulated OSM and use the leaders' API. Only the times of
+the points are put back afterwards, so that it looks like an evening.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import aiohttp
+from yarl import URL
 
 from carrick.errors import CarrickError
 
@@ -132,5 +133,5 @@ class _Leader:
             return json.loads(text) if text else None
 
 
-def _url(text: str) -> Any:
-    return aiohttp.client.URL(unescape(text))
+def _url(text: str) -> URL:
+    return URL(unescape(text))

@@ -148,7 +148,7 @@ def test_the_evening_has_begun_and_the_next_demo_goes_on_with_it(tmp_path: Path)
     async def given(at: Places) -> list[dict[str, Any]]:
         async with Phone(at.scoreboard) as robin:
             await robin.sign_in()
-            while len(history := await robin.history()) < POINTS_OF_THE_EVENING:
+            while len(history := await robin.history()) < POINTS_OF_THE_EVENING:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
             return history
 

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import msgspec
 from aiohttp import web
 
+from carrick.web.headers import CSP, PagePolicy
 from carrick.web.probes import liveness, readiness
 from carrick.web.routes import Call, Route
 from carrick_scoreboard.pages.render import page, render
-from carrick_scoreboard.web_security import CSP, PagePolicy
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):

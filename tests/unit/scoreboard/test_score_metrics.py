@@ -66,6 +66,9 @@ class Wall:
     async def seen(self, _: int) -> dict[str, int]:
         return {}
 
+    async def promised(self, _: int) -> None:
+        pass
+
 
 def test_what_is_handed_in_counts_once_however_often_it_is_sent(world: World) -> None:
     async def story() -> None:
