@@ -84,7 +84,7 @@ class Sockets:
         if device is None:
             return unauthorized()
         socket = web.WebSocketResponse(
-            timeout=CLOSE_SECONDS, heartbeat=self._ping_seconds, max_msg_size=MAX_MESSAGE_BYTES, compress=False
+            timeout=CLOSE_SECONDS, heartbeat=PING_SECONDS, max_msg_size=MAX_MESSAGE_BYTES, compress=False
         )
         if not socket.can_prepare(request).ok:
             raise Problem(426, "upgrade_required", "this is a WebSocket; accepted: an upgrade to it")
