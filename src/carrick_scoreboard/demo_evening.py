@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urljoin
 from uuid import uuid4
 
 import aiohttp
-from yarl import URL
 
 from carrick.errors import CarrickError
 
@@ -110,7 +110,8 @@ class _Leader:
             if action is None:
                 raise CarrickError(f"the simulated OSM did not let the demo's leaders in: no form at {place}")
             fields = {unescape(found["name"]): unescape(found["value"]) for found in HIDDEN.finditer(page)}
-            async with self._session.post(place.join(_url(action["action"])), data={**fields, **filled}) as answer:
+            address = urljoin(str(place), unescape(action["action"]))
+            async with self._session.post(address, data={**fields, **filled}) as answer:
                 place, page = answer.url, await answer.text()
         self._mark = (await self.ask("GET", "/api/admin/session"))["csrfToken"]
 
@@ -131,7 +132,3 @@ class _Leader:
             if answer.status >= 400:
                 raise CarrickError(f"the demo's evening did not work: {method} {path}: {text[:200]}")
             return json.loads(text) if text else None
-
-
-def _url(text: str) -> URL:
-    return URL(unescape(text))

@@ -10,6 +10,7 @@ import pytest
 
 from tests.browser.driver import Bridge, Device, Page, open_device
 from tests.browser.evening import Evening, Town
+from tests.scenario.processes import until
 
 SCOUTS = "Wold Scouts – 1st Ashmere-on-the-Wold"
 
@@ -70,7 +71,7 @@ def signed_in(device: Device, person: str = "Robin Merriweather") -> Page:
     page.role("combobox", "Section").choose(SCOUTS)
     page.role("heading", "Eagles").wait()
     page.evaluate("navigator.serviceWorker.ready.then(() => 0)")
-    page.call("waitForFunction", "navigator.serviceWorker.controller !== null")
+    until(lambda: page.evaluate("navigator.serviceWorker.controller !== null"), "the service worker is in charge")
     return page
 
 

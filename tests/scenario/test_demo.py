@@ -80,9 +80,7 @@ def test_in_a_pipe_it_prints_plain_lines_and_a_sum_that_is_right(tmp_path: Path)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_asked_to_stop_it_ends_cleanly_with_the_sum_and_leaves_files_in_its_folder_only(
-    number: int, tmp_path: Path
-) -> None:
+def test_asked_to_stop_it_ends_cleanly_with_the_sum_and_leaves_its_folder_only(number: int, tmp_path: Path) -> None:
     with started(tmp_path) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -148,7 +146,7 @@ def test_the_evening_has_begun_and_the_next_demo_goes_on_with_it(tmp_path: Path)
     async def given(at: Places) -> list[dict[str, Any]]:
         async with Phone(at.scoreboard) as robin:
             await robin.sign_in()
-            while len(history := await robin.history()) < POINTS_OF_THE_EVENING:  # noqa: ASYNC110
+            while len(history := await robin.history()) < POINTS_OF_THE_EVENING:  # noqa: ASYNC110  nothing tells of it
                 await asyncio.sleep(0.1)
             return history
 
