@@ -81,6 +81,14 @@ test("what the server says about points that wait is passed on", () => {
   assert.deepEqual(verdict(answered(202, body), NOW), { kind: "taken", message: "At 20:15." });
 });
 
+test("the first time at which one of the patrols is tried again is passed on", () => {
+  const retry = (...times: unknown[]) => ({ success: true, patrols: times.map((retryAfter) => ({ retryAfter })) });
+  const said = verdict(answered(202, retry("2026-03-02T19:00:00Z", undefined, "2026-03-02T18:40:00Z")), NOW);
+  assert.deepEqual(said, { kind: "taken", retryAt: Date.parse("2026-03-02T18:40:00Z") });
+  for (const body of [retry(), retry(null), retry("soon"), { success: true, patrols: "none" }])
+    assert.deepEqual(verdict(answered(202, body), NOW), { kind: "taken" });
+});
+
 test("no answer, 429 and 5xx mean later", () => {
   for (const answer of ["unreachable" as const, ...[429, 500, 502, 503, 504].map((status) => answered(status))]) {
     assert.equal(verdict(answer, NOW).kind, "later");
@@ -102,6 +110,7 @@ test("Retry-After is understood in seconds and as a date, and is never in the pa
 
 test("401 asks to sign in; every other 4xx is a refusal with the server's sentence", () => {
   assert.deepEqual(verdict(answered(401), NOW), { kind: "sign-in" });
+  assert.deepEqual(verdict(answered(403, { error: "sign_in_again" }), NOW), { kind: "sign-in" });
   for (const status of [400, 403, 404, 409, 413, 422]) {
     assert.deepEqual(verdict(answered(status, { message: "No." }), NOW), { kind: "rejected", reason: "No." });
   }
