@@ -25,6 +25,7 @@ SECONDS_BETWEEN_PUTS = 0.1
 SECONDS_BETWEEN_DEATHS = 6.0
 SECONDS_BETWEEN_CLOSINGS = 5.0
 SECONDS_CLOSED = 2.5
+PRUNED_AT_ONCE = 5_000
 RETRY_CHANCE, REJECT_CHANCE = 0.05, 0.004
 
 
@@ -93,7 +94,16 @@ class Simulation:
     def running(self) -> Iterator[None]:
         """Work in threads while the block runs; afterwards every thread has ended. Raises what made a thread fail."""
         for name, mode in CHANNELS.items():
-            self._outbox.channel(name, mode=mode, lease_seconds=LEASE_SECONDS, max_attempts=5, backoff_cap_seconds=2.0)
+            self._outbox.channel(
+                name,
+                mode=mode,
+                lease_seconds=LEASE_SECONDS,
+                max_attempts=5,
+                backoff_cap_seconds=2.0,
+                retention_days=0.0,
+            )
+            while self._outbox.store.prune(name, max_rows=PRUNED_AT_ONCE):
+                pass  # what a former demo delivered: its database is kept, and must not grow for ever
         self._put = sum(_present(stats) for stats in self.stats())
         jobs: list[Callable[[], None]] = [self._produce, self._close_gates, self._wake_the_dead]
         jobs += [lambda name=name: self._work(name) for name in WORKERS]  # type: ignore[misc]
