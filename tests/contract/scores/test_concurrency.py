@@ -84,10 +84,10 @@ def test_twenty_copies_of_one_request_have_one_effect_and_one_answer(kind: Kind)
         before = await first.osm.points(EAGLES)
         copies = [replica.submit({EAGLES: 5}, key="same") for _ in range(10) for replica in (first, second)]
         answers = await asyncio.gather(*copies)
-        assert len(set(answers)) == 1
+        assert len({answer.id for answer in answers}) == 1
         await first.deliver()
         assert await first.osm.points(EAGLES) == before + 5
-        assert await second.submit({EAGLES: 5}, key="same") == answers[0]
+        assert (await second.submit({EAGLES: 5}, key="same")).id == answers[0].id
 
     two_replicas(kind, test)
 
