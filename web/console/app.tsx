@@ -1,5 +1,5 @@
 /** The console: who is signed in, the frame around the screens, and the stream that keeps them up to date. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { AskProvider } from "./dialog.tsx";
 import { usePlace, type Place } from "./place.ts";
 import { Devices } from "./screens/devices.tsx";
@@ -11,7 +11,12 @@ import { SignIn } from "./screens/sign-in.tsx";
 import { follow, Refused, session, signOut } from "./server.ts";
 import type { Overview, Session } from "./wire.ts";
 
-const TITLES: Readonly<Record<string, string>> = { overview: "Overview", entries: "Entries", osm: "OSM", devices: "Displays" };
+const TITLES: Readonly<Record<string, string>> = {
+  overview: "Overview",
+  entries: "Entries",
+  osm: "OSM",
+  devices: "Displays",
+};
 
 export function App() {
   const [who, setWho] = useState<Session | undefined>();
@@ -32,13 +37,12 @@ function Frame({ who, setWho }: { who: Session; setWho: (session: Session) => vo
   const [overview, show] = useState<Overview | undefined>();
   const [trouble, setTrouble] = useState<string | undefined>();
   const [told, tell] = useState("");
-  const main = useRef<HTMLElement>(null);
   useEffect(() => follow({ show, trouble: setTrouble, signedOut: () => setWho({ ...who, signed_in: false }) }), []);
   const here = place.screen === "entry" ? "entries" : place.screen;
   useEffect(() => {
     document.title = `${TITLES[here] ?? "Console"} – ${who.service} – Carrick console`;
     tell("");
-  }, [here, place.rest]);
+  }, [here]);
   return (
     <AskProvider tell={tell}>
       <header class="top">
@@ -69,7 +73,7 @@ function Frame({ who, setWho }: { who: Session; setWho: (session: Session) => vo
           </a>
         ))}
       </nav>
-      <main ref={main} tabIndex={-1}>
+      <main>
         <div role="status" class={told ? "told" : "unseen"}>
           {told}
         </div>

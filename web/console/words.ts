@@ -9,7 +9,8 @@ export function short(count: number): string {
 
 /** A rate with as many digits as help: 0, 0.25, 3.4, 120. */
 export function rate(perSecond: number): string {
-  return perSecond === 0 ? "0" : perSecond < 1 ? perSecond.toFixed(2) : perSecond < 100 ? perSecond.toFixed(1) : short(Math.round(perSecond));
+  if (perSecond === 0 || perSecond >= 100) return short(Math.round(perSecond));
+  return perSecond.toFixed(perSecond < 1 ? 2 : 1);
 }
 
 /** Seconds in the two largest units: 8 s, 3 min 5 s, 2 h 10 min, 4 d 3 h. */
@@ -46,7 +47,7 @@ export function percent(share: number): string {
 }
 
 export function milliseconds(value: number): string {
-  return value >= 10_000 ? `${(value / 1000).toFixed(0)} s` : value >= 1000 ? `${(value / 1000).toFixed(1)} s` : `${Math.round(value)} ms`;
+  return value < 1000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(value < 10_000 ? 1 : 0)} s`;
 }
 
 /** The gate's scope for people: the whole channel, tenant mill, principal 17. */

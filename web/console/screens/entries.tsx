@@ -1,5 +1,5 @@
 /** Entries of a channel by state and tenant, page by page; the dead ones can be sent round again or removed. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { ago, counted } from "../../shared/words.ts";
 import { discarding, redriving } from "../dead.tsx";
 import { useAsk } from "../dialog.tsx";
@@ -8,12 +8,15 @@ import { read, Refused } from "../server.ts";
 import { STATES, type Line, type Lines, type Overview } from "../wire.ts";
 import { span } from "../words.ts";
 
-const NAMES: Readonly<Record<string, string>> = { dead: "Dead", pending: "Waiting", claimed: "On the way", delivered: "Delivered" };
+const NAMES = { dead: "Dead", pending: "Waiting", claimed: "On the way", delivered: "Delivered" };
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 export function Entries({ place, overview }: { place: Place; overview: Overview | undefined }) {
   const channels = overview?.channels.map(({ stats }) => stats.channel) ?? [];
-  const channel = place.query.get("channel") ?? worst(overview) ?? "";
+  // chosen once: the list must not change under somebody's hands because another channel got worse
+  const first = useRef<string | undefined>(undefined);
+  first.current ??= worst(overview);
+  const channel = place.query.get("channel") ?? first.current ?? "";
   const state = place.query.get("state") ?? "dead";
   const tenant = place.query.get("tenant") ?? undefined;
   const go = (changed: { channel?: string; state?: string; tenant?: string }): void => {
@@ -148,7 +151,8 @@ function List({ channel, state, tenant }: Asked) {
 }
 
 function matches(line: Line, words: string): boolean {
-  const text = [line.id, line.tenant_id, line.event_type, line.key, line.group_key, line.dlq_reason, line.last_error_code, line.last_error_message]
+  const { id, tenant_id, event_type, key, group_key, dlq_reason, last_error_code, last_error_message } = line;
+  const text = [id, tenant_id, event_type, key, group_key, dlq_reason, last_error_code, last_error_message]
     .join(" ")
     .toLowerCase();
   return words.toLowerCase().split(/\s+/).every((word) => text.includes(word));
@@ -159,7 +163,12 @@ function Row({ line, chosen, toggle }: { line: Line; chosen: boolean; toggle?: (
   return (
     <li class="card row entry">
       {toggle && (
-        <input type="checkbox" checked={chosen} onChange={() => toggle(line.id)} aria-label={`Choose ${line.event_type} ${line.id.slice(-6)}`} />
+        <input
+          type="checkbox"
+          checked={chosen}
+          onChange={() => toggle(line.id)}
+          aria-label={`Choose ${line.event_type} ${line.id.slice(-6)}`}
+        />
       )}
       <div class="row-main">
         <a class="entry-name" href={`#/entry/${line.id}`}>

@@ -1,28 +1,23 @@
 /** One entry: why it is where it is, its story, and what it carries. */
-import { useEffect, useState } from "preact/hooks";
 import { ago } from "../../shared/words.ts";
 import { discarding, redriving } from "../dead.tsx";
 import { useAsk } from "../dialog.tsx";
 import { entriesPlace } from "../place.ts";
-import { read, Refused } from "../server.ts";
 import type { Entry, Moment } from "../wire.ts";
 import { bytes, pretty, span } from "../words.ts";
+import { useLoaded } from "./loaded.ts";
 
 export function EntryScreen({ id }: { id: string }) {
-  const [entry, setEntry] = useState<Entry | undefined>();
-  const [refused, setRefused] = useState("");
+  const { value: entry, refused, load } = useLoaded<Entry>(`entries/${encodeURIComponent(id)}`);
   const ask = useAsk();
-  const load = (): void => {
-    read<Entry>(`entries/${encodeURIComponent(id)}`).then(setEntry, (error: unknown) => {
-      if (!(error instanceof Refused)) throw error;
-      setRefused(error.message);
-    });
-  };
-  useEffect(load, []);
   if (refused) return <p class="refused" role="alert">{refused}</p>;
   if (!entry) return <p class="soft">One moment…</p>;
   const { standing } = entry;
   const back = entriesPlace(standing.channel, standing.state);
+  const leave = (): void => {
+    location.hash = back;
+  };
+  const tone = { dead: "bad", delivered: "good", pending: "calm", claimed: "calm" }[standing.state];
   return (
     <section aria-labelledby="entry">
       <p>
@@ -32,11 +27,11 @@ export function EntryScreen({ id }: { id: string }) {
         <h2 id="entry" class="break">
           {standing.event_type}
         </h2>
-        <span class={`tag ${standing.state === "dead" ? "bad" : standing.state === "delivered" ? "good" : "calm"}`}>{standing.state}</span>
+        <span class={`tag ${tone}`}>{standing.state}</span>
         <div class="buttons push">
           {standing.state === "dead" && (
             <>
-              <button type="button" onClick={() => ask(discarding(standing.channel, [id], () => (location.hash = back)))}>
+              <button type="button" onClick={() => ask(discarding(standing.channel, [id], leave))}>
                 Discard…
               </button>
               <button type="button" class="main" onClick={() => void redriving(standing.channel, [id], load).then(ask)}>
@@ -75,9 +70,17 @@ function Story({ story, now }: { story: readonly Moment[]; now: number }) {
   );
 }
 
+const CLOCK: Intl.DateTimeFormatOptions = {
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+};
+
 function whenIs(at: string, now: number): string {
   const then = Date.parse(at);
-  const clock = new Date(then).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const clock = new Date(then).toLocaleString("en-GB", CLOCK);
   return `${clock} · ${then > now ? `in ${span((then - now) / 1000)}` : ago(then, now)}`;
 }
 

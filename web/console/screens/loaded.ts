@@ -12,7 +12,11 @@ export function useLoaded<T>(path: string): Loaded<T> {
   const [value, setValue] = useState<T | undefined>();
   const [refused, setRefused] = useState("");
   const load = (): void => {
-    read<T>(path).then(setValue, (error: unknown) => {
+    const found = (read: T): void => {
+      setValue(() => read);
+      setRefused("");
+    };
+    read<T>(path).then(found, (error: unknown) => {
       if (!(error instanceof Refused)) throw error;
       setRefused(error.message);
     });
