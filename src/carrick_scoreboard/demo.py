@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from carrick.errors import CarrickError, SettingsError
 from carrick.ops.background import Background
+from carrick_scoreboard.demo_evening import Backdate, Evening
 from carrick_scoreboard.service import Scoreboard
 
 PORT, OSM_PORT = 8080, 8090
@@ -45,15 +48,21 @@ class Places(NamedTuple):
     """Where things are; nothing before they are there."""
 
     scoreboard: str = ""
+    board: str = ""
     osm: str = ""
 
 
 class ScoreboardDemo(Background):
-    """Runs in a thread of its own. `build` may raise SettingsError for a port that is taken."""
+    """Runs in a thread of its own. `build` may raise SettingsError for a port that is taken.
 
-    def __init__(self, build: Build) -> None:
+    `folder` keeps what the simulated OSM knows and the link to the live board: the next demo goes on with them.
+    """
+
+    def __init__(self, build: Build, folder: Path, backdate: Backdate) -> None:
         super().__init__("carrick-demo-scoreboard")
         self._build = build
+        self._folder = folder
+        self._backdate = backdate
         self.places = Places()
 
     async def work(self) -> None:
@@ -64,21 +73,40 @@ class ScoreboardDemo(Background):
 
     async def _serve(self, port: int) -> None:
         address = f"http://localhost:{port}"
-        with simulated_osm(address) as osm:
-            service = self._build(port, osm)
+        with simulated_osm(address, self._folder / "osm.json") as osm:
+            service, serving = self._build(port, osm), asyncio.Event()
+            running = asyncio.create_task(service.run(self.stopping, lambda *_: serving.set()))
+            evening = asyncio.create_task(self._evening(serving, address, osm))
+            await asyncio.wait([running, evening], return_when=asyncio.FIRST_COMPLETED)
+            # what a stop breaks off is no failure
+            failure = evening.exception() if evening.done() and not self.stopping.is_set() else None
+            if failure is not None:
+                self.stopping.set()
+            try:
+                await running
+            finally:
+                evening.cancel()
+                await asyncio.gather(evening, return_exceptions=True)
+            if failure is not None:
+                raise failure
 
-            def is_started(_: int, __: int) -> None:
-                self.places = Places(address, osm)
-                self.started.set()
-
-            await service.run(self.stopping, is_started)
+    async def _evening(self, serving: asyncio.Event, address: str, osm: str) -> None:
+        """Say where things are as soon as there is a board to look at; the points come while people look."""
+        await serving.wait()
+        evening = Evening(address, self._folder, self._backdate)
+        self.places = Places(address, await evening.board(), osm)
+        self.started.set()
+        await evening.happen()
 
 
 @contextmanager
-def simulated_osm(scoreboard: str) -> Iterator[str]:
-    """The simulator as a process of its own, which sends people back to that address; its own address."""
+def simulated_osm(scoreboard: str, state: Path) -> Iterator[str]:
+    """The simulator as a process of its own, which sends people back to that address; its own address.
+
+    What it knows is in the file `state`.
+    """
     back = [f"--redirect-uri={scoreboard}{path}" for path in ("/oauth/callback", "/admin/callback")]
-    command = [sys.executable, "-c", CHILD, "--port", str(_port(OSM_PORT)), *back]
+    command = [sys.executable, "-c", CHILD, "--port", str(_port(OSM_PORT)), "--state", str(state), *back]
     with subprocess.Popen(  # noqa: S603  our own code, and no shell
         command,
         stdin=subprocess.PIPE,
@@ -118,13 +146,11 @@ def _port(wanted: int) -> int:
 def guide(places: Places) -> list[str]:
     """What to do with it, line by line."""
     board = places.scoreboard
-    grant = "grant_type=urn:ietf:params:oauth:grant-type:device_code"
     return [
-        f"Scoreboard: {board}/   connect a display: {board}/device   console of everything: {board}/console/",
-        f"Simulated Online Scout Manager, with its control panel: {places.osm}/",
-        f"  sign in there as {SOMEBODY} or anybody on its list, password {PASSWORD}",
-        "A display from this terminal; open verification_uri_complete in a browser after the first line:",
-        f"  curl -s {board}/device/authorize -d client_id={CLIENT}",
-        f"  curl -s {board}/device/token -d client_id={CLIENT} -d {grant} -d device_code=DEVICE_CODE",
-        f"  curl -s {board}/api/v1/patrols -H 'Authorization: Bearer ACCESS_TOKEN'",
+        f"Score entry:          {board}/admin/",
+        f"Live board:           {places.board}",
+        f"Console:              {board}/console/   (everything in this demo)",
+        f"Simulated OSM:        {places.osm}/   (control panel: limits, faults, every call)",
+        f"Sign in at OSM as {SOMEBODY} or anybody on its list, and allow it; the password is {PASSWORD}.",
+        f"A display: carrick-device --server {board} --client-id {CLIENT}   then {board}/device on a phone",
     ]
