@@ -26,6 +26,7 @@ from carrick.entry import ChannelStats
 from carrick.errors import CarrickError, MissingExtra
 from carrick.forward.demo import EdgeDemo, EdgeFigures
 from carrick.ops.simulation import CHANNELS, Balance, Simulation
+from carrick.variables import mask_url
 from carrick_scoreboard import wiring as scoreboard_wiring
 
 REFRESHES_PER_SECOND = 4
@@ -126,6 +127,9 @@ def scoreboard_running(database_url: str, folder: Path) -> Iterator[None]:
             return  # leaving raises what made it fail
         for line in scoreboard_wiring.demo_guide(board):
             _print(line)
+        _print(
+            f"Commands in another terminal: export DATABASE_URL={mask_url(database_url)}   then carrick osm status, …"
+        )
         yield
 
 
