@@ -106,18 +106,11 @@ def simulated_osm(scoreboard: str, state: Path) -> Iterator[str]:
     What it knows is in the file `state`.
     """
     back = [f"--redirect-uri={scoreboard}{path}" for path in ("/oauth/callback", "/admin/callback")]
-    command = [sys.executable, "-c", CHILD, "--port", str(_port(OSM_PORT)), "--state", str(state), *back]
-    with subprocess.Popen(  # noqa: S603  our own code, and no shell
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,  # Ctrl-C is for the demo: it ends the simulator itself
-    ) as process:
+    process, said = _started_osm(_port(OSM_PORT), state, back)
+    if not said.startswith(GREETING):
+        process, said = _started_osm(0, state, back)  # somebody took the port in the meantime: any will do
+    with process:
         try:
-            assert process.stdout is not None
-            said = process.stdout.readline().strip()
             if not said.startswith(GREETING):
                 raise CarrickError(f"the simulated OSM did not start: {said}")
             yield said.removeprefix(GREETING).rstrip("/")
@@ -127,6 +120,23 @@ def simulated_osm(scoreboard: str, state: Path) -> Iterator[str]:
                 process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+def _started_osm(port: int, state: Path, back: list[str]) -> tuple[subprocess.Popen[str], str]:
+    """The process and the first thing that it says; one that says something else than its greeting has ended."""
+    process = subprocess.Popen(  # noqa: S603  our own code, and no shell
+        [sys.executable, "-c", CHILD, "--port", str(port), "--state", str(state), *back],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,  # Ctrl-C is for the demo: it ends the simulator itself
+    )
+    assert process.stdout is not None
+    said = process.stdout.readline().strip()
+    if not said.startswith(GREETING):
+        process.communicate()
+    return process, said
 
 
 def _port(wanted: int) -> int:

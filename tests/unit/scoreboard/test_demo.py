@@ -44,3 +44,13 @@ def test_a_simulator_that_does_not_start_is_told_in_one_line(monkeypatch: pytest
         demo.simulated_osm("http://localhost:1", tmp_path / "osm.json"),
     ):
         pass
+
+
+def test_a_simulator_whose_port_is_taken_meanwhile_takes_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(demo, "_port", lambda _: port)
+        with demo.simulated_osm("http://localhost:1", tmp_path / "osm.json") as address:
+            assert not address.endswith(f":{port}")
