@@ -210,3 +210,13 @@ def test_a_stale_csrf_token_is_renewed(leader: Page, phone: Device) -> None:
     signed_in(phone).close()  # another session in the same browser: the first page's token is not of it
     leader.button("Make a link").click()
     leader.sees("/board/")
+
+
+def test_a_newer_version_of_the_page_is_offered_and_used_after_a_reload(leader: Page) -> None:
+    leader.reload()  # the service worker is in charge from the start now
+    leader.role("heading", "Eagles").wait()
+    leader.evaluate("navigator.serviceWorker.dispatchEvent(new Event('controllerchange'))")
+    leader.sees("A new version of this page is ready.")
+    leader.button("Reload").click()
+    leader.role("heading", "Eagles").wait()
+    leader.css(".notice").wait_gone()

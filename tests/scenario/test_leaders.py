@@ -429,3 +429,19 @@ def test_a_read_that_began_before_points_arrived_does_not_hide_them(tell: Tell) 
         assert (await hall.robin.ask("GET", f"{path}/scores"))[1]["patrols"][0]["score"] == before + 5
 
     tell(story)
+
+
+def test_a_link_to_the_board_has_a_qr_code_and_ends_when_the_leader_ends_it(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        path = f"/api/admin/sections/{SCOUTS}/boards"
+        _, link, _ = await hall.robin.ask("POST", path)
+        status, picture, headers = await hall.service.get(f"/board/{link['token']}/qr.svg")
+        assert (status, headers["Content-Type"]) == (200, "image/svg+xml")
+        assert "<svg" in picture
+        status, scores, _ = await hall.service.get(f"/api/board/{link['token']}")
+        assert (status, scores["section"]["name"]) == (200, "Wold Scouts")
+        assert (await hall.robin.ask("DELETE", f"{path}/{link['token']}"))[0] == 204
+        for gone in (f"/board/{link['token']}/qr.svg", f"/api/board/{link['token']}"):
+            assert (await hall.service.get(gone))[0] == 404
+
+    tell(story)

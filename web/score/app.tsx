@@ -113,6 +113,14 @@ function NoticeLine() {
   return (
     <div class="notices" role="status">
       {trouble && <p class="notice bad">{trouble}</p>}
+      {state.updated && (
+        <p class="notice good">
+          <span>A new version of this page is ready.</span>
+          <button type="button" class="plain small" onClick={() => location.reload()}>
+            Reload
+          </button>
+        </p>
+      )}
       {notice && (
         <p class={`notice ${notice.tone}`}>
           <span>{notice.text}</span>

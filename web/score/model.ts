@@ -42,6 +42,8 @@ export interface State {
   readonly busy: boolean;
   readonly trouble?: string;
   readonly notice?: Notice;
+  /** A newer version of this page has come; the next load uses it. */
+  readonly updated?: boolean;
 }
 
 /** What is kept to start without a network. */
@@ -198,6 +200,11 @@ export class Model {
   /** Tell the leader something, in place of what was told before. */
   tell(tone: Notice["tone"], text: string): void {
     this.#set({ notice: { tone, text } });
+  }
+
+  /** A newer version of this page has come. */
+  update(): void {
+    this.#set({ updated: true });
   }
 
   /** Run something that the server may refuse, and tell the leader if it does. Returns whether it worked. */

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
+from io import BytesIO
 from typing import Any
 
 import msgspec
+import segno
 from aiohttp import WSCloseCode, web
 
 from carrick.relay.threads import Threads
@@ -74,6 +76,12 @@ class BoardPages:
         body = b'{"section":' + section + b"," + served.body[1:]
         headers = {"X-Cache": "MISS" if served.waited else "HIT", "Cache-Control": "no-store"}
         return web.Response(body=body, content_type="application/json", headers=headers)
+
+    async def qr(self, call: Call[Any, Any]) -> web.Response:
+        """The link as a QR code, to be read from the leader's phone."""
+        await self._link(call.request)
+        link = f"{self._origin}/board/{call.request.match_info['token']}"
+        return web.Response(body=qr_svg(link), content_type="image/svg+xml", headers={"Cache-Control": "no-store"})
 
     async def watch(self, call: Call[Any, Any]) -> web.StreamResponse:
         """Told of every change, until the link is ended or the screen goes."""
@@ -148,6 +156,14 @@ class BoardPages:
             ),
             Route(
                 method="GET",
+                path="/board/{token}/qr.svg",
+                summary="A board's link as a QR code",
+                handle=self.qr,
+                gives=str,
+                problems=[404],
+            ),
+            Route(
+                method="GET",
                 path="/ws/board/{token}",
                 summary="WebSocket: tells a board to read its scores again",
                 handle=self.watch,
@@ -156,3 +172,10 @@ class BoardPages:
                 problems=[403, 404, 426, 429],
             ),
         ]
+
+
+def qr_svg(text: str) -> bytes:
+    """The text as a picture that a phone's camera reads."""
+    picture = BytesIO()
+    segno.make(text, error="m", micro=False).save(picture, kind="svg", scale=4, border=3, light="#fff")
+    return picture.getvalue()

@@ -41,6 +41,7 @@ export function BoardLinks() {
       <ul class="lines bare">
         {links.map((link) => (
           <li key={link.token} class="line">
+            <img class="code" src={`/board/${link.token}/qr.svg`} alt="QR code of the link" width="96" height="96" />
             <a class="grow long" href={link.url}>
               {link.url}
             </a>
