@@ -77,7 +77,7 @@ def test_a_display_is_taken_away_after_a_question(set_up: Page, display: str, ev
 
 def test_a_link_to_the_live_board_is_made_and_stopped(set_up: Page, open_a: Callable[..., Device]) -> None:
     set_up.button("Make a link").click()
-    set_up.call("waitForFunction", "document.querySelector('img.code')?.naturalWidth > 0")
+    until(lambda: set_up.evaluate("(document.querySelector('img.code')?.naturalWidth ?? 0) > 0"), "its QR code is seen")
     set_up.sees("/board/")
     set_up.reload()
     link = set_up.css("a.long").text()
