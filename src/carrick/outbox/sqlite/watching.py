@@ -19,8 +19,8 @@ from pathlib import Path
 from carrick.outbox.sqlite.database import connect
 from carrick.outbox.sqlite.failures import map_errors
 
-LOOKS = (*[0.0002] * 10, *[0.001] * 10, 0.004, 0.01, 0.03, 0.1, 0.3)
-"""Seconds between looks after a write was reported."""
+LOOKS = (*[0.0002] * 10, *[0.001] * 10, 0.004, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+"""Seconds between looks after a write was reported. The last ones are for a disk that takes long to sync."""
 POLL_SECONDS = 0.02
 """Seconds between looks where the kernel reports nothing."""
 
@@ -37,6 +37,8 @@ class SqliteWatch:
         with map_errors(path):
             self._connection: sqlite3.Connection = connect(path)
         self._seen = self._version()
+        self._expecting = True
+        """Whether a write may have been reported whose commit cannot be seen yet."""
         self._writes = FileWrites(path.with_name(path.name + "-wal")) if sys.platform == "linux" else None
 
     async def next(self) -> str | None:
@@ -45,8 +47,9 @@ class SqliteWatch:
             if self._writes is None:
                 await asyncio.sleep(POLL_SECONDS)
             else:
-                await self._writes.wait()
-                await self._look(self._writes)
+                if not self._expecting:
+                    await self._writes.wait()
+                self._expecting = await self._look(self._writes)
         return None
 
     async def close(self) -> None:
@@ -54,14 +57,18 @@ class SqliteWatch:
             self._writes.close()
         self._connection.close()
 
-    async def _look(self, writes: FileWrites) -> None:
-        """Look until the commit can be seen; every further write begins the looks anew."""
+    async def _look(self, writes: FileWrites) -> bool:
+        """Look until a commit can be seen; every further write begins the looks anew. Whether one was seen.
+
+        Then another may be on its way: its report may have come together with that of the one that was seen.
+        """
         looks = iter(LOOKS)
         while (seconds := next(looks, None)) is not None:
             if await writes.within(seconds):
                 looks = iter(LOOKS)
             if self._version() != self._seen:
-                return
+                return True
+        return False
 
     def _changed(self) -> bool:
         version = self._version()
