@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, closing
+from itertools import count
 
 import pytest
 
@@ -13,6 +14,8 @@ from tests.contract.scores.world import Kind
 from tests.osm import simulated
 from tests.redis_server import RedisProcess
 
+MISSES = 12
+"""Of two replicas the other may do the work; so often in a row the one that is to die has not come that far."""
 STRIDE = 9
 """In the daily suite every ninth step, from a different one in each kind of database; `make chaos` takes all."""
 
@@ -28,11 +31,14 @@ def every_step(kind: Kind, first: int, stride: int, *, replicas: int = 1, redis_
     """How many steps were tried."""
 
     async def main() -> int:
-        tried = 0
+        tried = missed = 0
         async with ground(kind, replicas=replicas, redis_url=redis_url) as there:
-            while await crash(there, first + tried * stride):
-                tried += 1
-        return tried
+            for step in count(first, stride):
+                died = await crash(there, step)
+                tried, missed = tried + died, 0 if died else missed + 1
+                if missed == (1 if replicas == 1 else MISSES):
+                    return tried
+        raise AssertionError("unreachable")
 
     return asyncio.run(main())
 
@@ -62,5 +68,5 @@ def test_a_death_at_every_step_neither_loses_nor_doubles_points(kind: Kind, repl
     with ExitStack() as stack:
         redis_url = stack.enter_context(closing(RedisProcess())).url if with_redis else ""
         tried = every_step(kind, 1, 1, replicas=replicas, redis_url=redis_url)
-    print(f"crash points tried: {tried}, runs: {tried + 1}, totals wrong: 0")
-    assert tried > 30
+    print(f"crash points tried: {tried}, totals wrong: 0")
+    assert tried > (30 if replicas == 1 else 5)
