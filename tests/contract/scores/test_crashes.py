@@ -27,24 +27,24 @@ async def ground(kind: Kind, *, replicas: int = 1, redis_url: str = "") -> Async
             yield Ground(nursery, kind, osm, redis_url, other if replicas == 2 else None)
 
 
-def every_step(kind: Kind, first: int, stride: int, *, replicas: int = 1, redis_url: str = "") -> int:
-    """How many steps were tried."""
+def every_step(kind: Kind, first: int, stride: int, *, replicas: int = 1, redis_url: str = "") -> tuple[int, int]:
+    """At how many steps a replica died, and how many runs that took."""
 
-    async def main() -> int:
+    async def main() -> tuple[int, int]:
         tried = missed = 0
         async with ground(kind, replicas=replicas, redis_url=redis_url) as there:
-            for step in count(first, stride):
-                died = await crash(there, step)
+            for run in count(1):
+                died = await crash(there, first + (run - 1) * stride)
                 tried, missed = tried + died, 0 if died else missed + 1
                 if missed == (1 if replicas == 1 else MISSES):
-                    return tried
+                    return tried, run
         raise AssertionError("unreachable")
 
     return asyncio.run(main())
 
 
 def test_a_death_at_some_steps_neither_loses_nor_doubles_points(kind: Kind) -> None:
-    tried = every_step(kind, 1 if kind.url.startswith("sqlite") else 4, STRIDE)
+    tried, _ = every_step(kind, 1 if kind.url.startswith("sqlite") else 4, STRIDE)
     assert tried > 3
 
 
@@ -67,6 +67,6 @@ def test_a_death_while_osm_has_the_request_neither_loses_nor_doubles_points(
 def test_a_death_at_every_step_neither_loses_nor_doubles_points(kind: Kind, replicas: int, with_redis: bool) -> None:
     with ExitStack() as stack:
         redis_url = stack.enter_context(closing(RedisProcess())).url if with_redis else ""
-        tried = every_step(kind, 1, 1, replicas=replicas, redis_url=redis_url)
-    print(f"crash points tried: {tried}, totals wrong: 0")
+        tried, runs = every_step(kind, 1, 1, replicas=replicas, redis_url=redis_url)
+    print(f"crash points tried: {tried}, runs: {runs}, totals wrong: 0")
     assert tried > (30 if replicas == 1 else 5)
