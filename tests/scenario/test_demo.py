@@ -35,7 +35,7 @@ SUM = re.compile(
     r"put (\d+) = delivered (\d+) \+ dead (\d+) \+ waiting (\d+): it adds up, nothing was lost\n"
     r"forwarder: .*: nothing was lost\n$"
 )
-GUIDE_LINES = 6
+GUIDE_LINES = 7
 POINTS_OF_THE_EVENING = sum(len(given.points) for given in EVENING)
 HIDE_CURSOR, SHOW_CURSOR = b"\x1b[?25l", b"\x1b[?25h"
 
