@@ -12,7 +12,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -44,6 +44,7 @@ from carrick_scoreboard.store.clients import Clients
 from carrick_scoreboard.store.credentials import StoredCredentials
 from carrick_scoreboard.store.devices import Devices
 from carrick_scoreboard.store.postgres.tables import PostgresTables
+from carrick_scoreboard.store.scores import Scores
 from carrick_scoreboard.store.sections import SectionSettings
 from carrick_scoreboard.store.sqlite.tables import SqliteTables
 from carrick_scoreboard.store.tables import Tables
@@ -79,17 +80,15 @@ async def serve(url: str) -> None:
         credentials = Credentials(StoredCredentials(tables), KeyRing({"k": b"k" * 32}), client, threads, "bench")
         shelf = Shelf(kv, kept_seconds=86_400, now=lambda: datetime.now(UTC))
         await _fill(Clients(tables), devices, credentials, shelf)
-        sections = SectionSettings(tables)
-        patrols = Patrols(
-            shelf, standing, credentials, client, devices, sections, threads, metrics, pending=_nothing_pending
-        )
+        sections, scores = SectionSettings(tables), Scores(tables)
+
+        async def pending(section_ids: Collection[int]) -> Mapping[int, Mapping[str, int]]:
+            return await threads.call(scores.pending, section_ids)
+
+        patrols = Patrols(shelf, standing, credentials, client, devices, sections, threads, metrics, pending=pending)
         routes = [*patrol_routes.routes(patrols, Admission(devices, threads)), _empty()]
         await stack.enter_async_context(serving(application(routes, max_body_bytes=1024), "127.0.0.1", PORT))
         await asyncio.Event().wait()
-
-
-async def _nothing_pending(_: int) -> Mapping[str, int]:
-    return {}
 
 
 def _empty() -> Route:

@@ -6,7 +6,7 @@ import asyncio
 import functools
 import inspect
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -150,8 +150,8 @@ class Hall:
         shelf = Shelf(kv, kept_seconds=192 * 3600, now=self.now)
         pending: dict[str, int] = {}
 
-        async def not_delivered(_: int) -> Mapping[str, int]:
-            return pending
+        async def not_delivered(sections: Collection[int]) -> Mapping[int, Mapping[str, int]]:
+            return dict.fromkeys(sections, pending)
 
         patrols = Patrols(
             shelf, standing, credentials, client, devices, sections, threads, metrics,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 
 import msgspec
@@ -107,9 +107,8 @@ def put_together(
     shelf = Shelf(state, kept_seconds=settings.cache_fallback_seconds, now=now)
     wall = Wall(shelf)
 
-    async def pending(section_id: int) -> Mapping[str, int]:
-        found = await threads.call(scores.pending, section_id)
-        return {patrol: waiting.points for patrol, waiting in found.items()}
+    async def pending(section_ids: Collection[int]) -> Mapping[int, Mapping[str, int]]:
+        return await threads.call(scores.pending, section_ids)
 
     patrols = Patrols(
         shelf,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -33,8 +33,8 @@ SOON_SECONDS = 30
 SAME_TIME = timedelta(minutes=1)
 """How far apart the clocks of a process and its database may be for two notes of one look-up."""
 
-Pending = Callable[[int], Awaitable[Mapping[str, int]]]
-"""The points of a section that are not delivered yet, by patrol id."""
+Pending = Callable[[Collection[int]], Awaitable[Mapping[int, Mapping[str, int]]]]
+"""The points of some sections that are not delivered yet, by section and patrol id."""
 
 
 class PatrolScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,7 +200,7 @@ class Patrols:
         revoked = {user: await self._revoked.get(user) for user in {question.user_id for question in questions}}
         copied = {question.section_id: one.colors for question, one in zip(questions, found, strict=True)}
         colors = {section: await self._colors(section, copy) for section, copy in copied.items()}
-        pending = {section: await self._pending(section) for section in copied}
+        pending = await self._pending(list(copied))
         now = self._now()
         seen = {}
         for question, one in zip(questions, found, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -103,14 +103,6 @@ class Applied(msgspec.Struct, frozen=True):
     after: int
 
 
-class Pending(msgspec.Struct, frozen=True):
-    """Points of a patrol that are on their way."""
-
-    patrol_id: str
-    points: int
-    updates: int
-
-
 class Scores:
     """The book of points. What is written here about OSM is written after OSM has taken it, once per entry."""
 
@@ -167,13 +159,14 @@ class Scores:
         with self._tables.reading() as ask:
             return int(ask("updates_waiting", osm_user_id=osm_user_id)[0]["waiting"])
 
-    def pending(self, section_id: int) -> dict[str, Pending]:
-        """What is on its way for a section, of all leaders, by patrol."""
+    def pending(self, section_ids: Collection[int]) -> dict[int, dict[str, int]]:
+        """The points on their way, of all leaders, by section and patrol."""
+        found: dict[int, dict[str, int]] = {section_id: {} for section_id in section_ids}
         with self._tables.reading() as ask:
-            if not ask("updates_open", section_id=section_id):
-                return {}
-            found = [value_of(row, Pending) for row in ask("updates_pending", section_id=section_id)]
-        return {pending.patrol_id: pending for pending in found}
+            opened = [row["section_id"] for row in ask("updates_open", section_ids=list(section_ids))]
+            for row in ask("updates_pending", section_ids=opened) if opened else ():
+                found[row["section_id"]][row["patrol_id"]] = row["points"]
+        return found
 
     def history(self, section_id: int, limit: int, before: int | None = None) -> list[Update]:
         """What was applied in a section, the newest first."""

@@ -17,7 +17,7 @@ from carrick_scoreboard.store.postgres.tables import PACKAGE, PostgresTables
 from carrick_scoreboard.store.scores import NewUpdate, Scores
 
 ASKED: dict[str, dict[str, Any]] = {
-    "updates_pending": {"section_id": 40104},
+    "updates_pending": {"section_ids": [40104]},
     "updates_waiting": {"osm_user_id": 7},
     "updates_unfinished": {"osm_user_id": 7, "limit": 500},
     "updates_of": {"submission_id": 1},

@@ -114,7 +114,7 @@ async def settle(ground: Ground, key: str, before: dict[int, int]) -> None:
         await ground.nursery.live(**ground.job(key))
     with ground.kind.tables().reading() as ask:
         rows = ask("updates_history", section_id=SCOUTS, limit=3, before=2**62)
-        assert ask("updates_pending", section_id=SCOUTS) == []
+        assert ask("updates_pending", section_ids=[SCOUTS]) == []
         assert ask("doubts_of", section_id=SCOUTS) == []
         assert len(rows) == len(POINTS)
         assert len({row["submission_id"] for row in rows}) == 1

@@ -1,3 +1,3 @@
--- Whether anything of a section is neither applied nor discarded. Asked for every display, so it must cost nothing.
-select 1 as one from carrick_score_updates
-where section_id = :section_id and applied_at is null and discarded_at is null limit 1
+-- Which of some sections have anything that is neither applied nor discarded. Asked for every display, so it must cost nothing.
+select distinct section_id from carrick_score_updates
+where section_id in (select value from json_each(:section_ids)) and applied_at is null and discarded_at is null
