@@ -15,7 +15,7 @@ Side = Callable[[], int]
 
 
 class Result(NamedTuple):
-    """One line of the table: rates in entries per second, or whatever `unit` says. `reach` is what page 60 asks for."""
+    """One line of the table: rates in entries per second, or whatever `unit` says. `reach` is what is asked for."""
 
     name: str
     ours: float

@@ -110,6 +110,8 @@ class Hall:
         clock.shift((EVENING - datetime.now(UTC)).total_seconds())
         self.time = Time(clock)
         self._began = self.time.now
+        self.look_seconds = 0.0
+        """How long replicas remember what they saw: not at all, so that what a test changes shows at once."""
 
     def now(self) -> datetime:
         return EVENING + timedelta(seconds=self.time.now - self._began)
@@ -155,11 +157,11 @@ class Hall:
 
         patrols = Patrols(
             shelf, standing, credentials, client, devices, sections, threads, metrics,
-            pending=not_delivered, now=self.now,
+            pending=not_delivered, look_seconds=self.look_seconds, now=self.now,
         )  # fmt: skip
         stack.push_async_callback(patrols.close)
         admission = Admission(devices, threads, now=self.now)
-        sockets = device_socket.Sockets(kv, admission, metrics, origin=ORIGIN)
+        sockets = device_socket.Sockets(kv, admission, metrics, origin=ORIGIN, look_seconds=self.look_seconds)
         stack.push_async_callback(sockets.close)
         made = [*patrol_routes.routes(patrols, admission, now=self.now), *device_socket.routes(sockets)]
         port = await stack.enter_async_context(serving(application(made, max_body_bytes=1024), "127.0.0.1", 0))

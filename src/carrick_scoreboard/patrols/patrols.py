@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -25,6 +26,9 @@ from carrick_scoreboard.together import Together
 
 REVOKED_SECONDS = 1.0
 """How long a sign-in that another replica found revoked may still be taken for good."""
+LOOK_SECONDS = 0.02
+"""What a display is shown may have been seen so long ago. Who tells displays that scores have changed waits as long
+first: then every replica has looked since."""
 ROUNDS = 4
 """How often a request decides anew: others may fetch, and fail, before it."""
 SOON_SECONDS = 30
@@ -91,12 +95,8 @@ class Served(msgspec.Struct, frozen=True):
     age_seconds: float
 
 
-class Question(msgspec.Struct, frozen=True):
-    """What the answer to a device depends on. Devices with the same question get the same answer."""
-
-    section_id: int
-    user_id: int
-    term: Term | None
+Question = tuple[int, int]
+"""A section and the user whose credential is used. Devices with the same question nearly always get the same answer."""
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -137,6 +137,7 @@ class Patrols:
         *,
         pending: Pending,
         thresholds: Thresholds | None = None,
+        look_seconds: float = LOOK_SECONDS,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._shelf = shelf
@@ -149,13 +150,15 @@ class Patrols:
         self._revoked: Lately[int, bool] = Lately(credentials.is_revoked, REVOKED_SECONDS)
         self._pending = pending
         self._looks: Together[Question, Seen] = Together(self._look_at, MOST_AT_ONCE)
+        self._lately: Lately[Question, Seen] = Lately(self._look_now, look_seconds)
         self._fetching = fetching.Fetching(
             shelf, credentials, client, standing, devices, threads, meter, thresholds=self._thresholds, now=now
         )
 
-    async def scores(self, device: Asker) -> Served:
-        """The scores of the device's section. Raises Refused, or StoreError."""
-        seen = await self._look(device)
+    async def scores(self, device: Asker, *, lately: bool = False) -> Served:
+        """The scores of the section; `lately`: as they were seen a moment ago. Raises Refused, or StoreError."""
+        question = (device.section_id, device.osm_user_id)
+        seen = self._seen_by(device, await (self._lately.get(question) if lately else self._look_now(question)))
         waited = False
         for _ in range(ROUNDS):
             if not isinstance(seen.decision, Fetch):
@@ -163,7 +166,8 @@ class Patrols:
             waited = True
             got_turn = await self._fetching.fetch(device, self._decide)
             self._revoked.forget(device.osm_user_id)
-            seen = await self._look(device)
+            self._lately.forget(question)
+            seen = self._seen_by(device, await self._look_now(question))
             if not got_turn:
                 break
         decision = seen.decision
@@ -184,37 +188,43 @@ class Patrols:
         await self._fetching.close()
 
     async def _decide(self, device: Asker) -> tuple[Known, Decision]:
-        seen = await self._look(device)
+        seen = self._seen_by(device, await self._look_now((device.section_id, device.osm_user_id)))
         return seen.known, seen.decision
 
-    async def _look(self, device: Asker) -> Seen:
-        """What there is to know for this device; devices that ask alike and at once share it."""
-        term = device_term(device)
-        question = Question(device.section_id, device.osm_user_id, term)
+    def _seen_by(self, device: Asker, seen: Seen) -> Seen:
+        """The same, unless this device's row knows of a later term than shared state."""
+        term = newer(seen.known.term, device_term(device))
+        if term is seen.known.term:
+            return seen
+        known = msgspec.structs.replace(seen.known, term=term)
+        return Seen(known, decide(known, self._now()), seen.pending, seen.colors, {})
+
+    async def _look_now(self, question: Question) -> Seen:
+        """What there is to know; devices that ask alike and at once share it."""
         return (await self._looks.get([question]))[question]
 
     async def _look_at(self, questions: list[Question]) -> Mapping[Question, Seen]:
         """For many at once: one read of shared state; the rest is remembered, or asked once per section or user."""
-        found = await self._shelf.look([(question.section_id, question.user_id) for question in questions])
+        found, pending = await asyncio.gather(
+            self._shelf.look(questions), self._pending({section for section, _ in questions})
+        )
         blocked = await self._standing.service_block_lately() is not None
-        revoked = {user: await self._revoked.get(user) for user in {question.user_id for question in questions}}
-        copied = {question.section_id: one.colors for question, one in zip(questions, found, strict=True)}
+        revoked = {user: await self._revoked.get(user) for user in {user for _, user in questions}}
+        copied = {section: one.colors for (section, _), one in zip(questions, found, strict=True)}
         colors = {section: await self._colors(section, copy) for section, copy in copied.items()}
-        pending = await self._pending(list(copied))
         now = self._now()
         seen = {}
-        for question, one in zip(questions, found, strict=True):
+        for (section, user), one in zip(questions, found, strict=True):
             known = Known(
-                revoked=revoked[question.user_id],
+                revoked=revoked[user],
                 service_blocked=blocked,
                 blocked_until=None if one.user_block is None else ends_at(one.user_block),
                 budget=one.budget,
-                term=newer(one.term, question.term),
+                term=one.term,
                 scores=one.scores,
                 failure=one.failure,
             )
-            section = question.section_id
-            seen[question] = Seen(known, decide(known, now), pending[section], colors[section], {})
+            seen[section, user] = Seen(known, decide(known, now), pending[section], colors[section], {})
         return seen
 
     def _answer(self, seen: Seen, decision: Serve, waited: bool) -> Served:

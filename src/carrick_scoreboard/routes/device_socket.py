@@ -19,6 +19,7 @@ from carrick.state.kv import Kv
 from carrick.web.problems import Problem
 from carrick.web.routes import Call, Route
 from carrick_scoreboard.admission import Admission, unauthorized
+from carrick_scoreboard.patrols.patrols import LOOK_SECONDS
 from carrick_scoreboard.refreshes import Refreshes
 from carrick_scoreboard.store.devices import Device
 
@@ -60,16 +61,24 @@ class _Connection:
 
 
 class Sockets:
-    """The devices that are connected to this process. `origin` is EXPOSED_DOMAIN."""
+    """The devices that are connected to this process. `origin` is EXPOSED_DOMAIN; `look_seconds` is that of Patrols."""
 
     def __init__(
-        self, kv: Kv, admission: Admission, meter: Meter, *, origin: str, ping_seconds: float = PING_SECONDS
+        self,
+        kv: Kv,
+        admission: Admission,
+        meter: Meter,
+        *,
+        origin: str,
+        ping_seconds: float = PING_SECONDS,
+        look_seconds: float = LOOK_SECONDS,
     ) -> None:
         self._kv = kv
         self._admission = admission
         self._meter = meter
         self._origin = origin
         self._ping_seconds = ping_seconds
+        self._look_seconds = look_seconds
         self._refreshes = Refreshes(kv)
         self._connections: dict[int, _Connection] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -144,9 +153,10 @@ class Sockets:
         task.add_done_callback(self._closing.discard)
 
     async def _tell(self, connection: _Connection) -> None:
-        """Tell the device; what happens while it is being told is told once."""
+        """Tell the device, when it can only be shown what is new; what happens meanwhile is told once."""
         while True:
             await connection.due.wait()
+            await asyncio.sleep(self._look_seconds)
             connection.due.clear()
             if not await self._may_stay(connection):
                 return

@@ -49,7 +49,7 @@ def routes(
         if device is None:
             return unauthorized()
         try:
-            served = await patrols.scores(device)
+            served = await patrols.scores(device, lately=True)
         except Refused as refused:
             return refusal(refused, now())
         headers = {"X-Cache": "MISS" if served.waited else "HIT"}

@@ -75,6 +75,20 @@ async def test_scores_that_changed_at_osm_are_told_when_they_are_read(hall: Hall
 
 
 @in_hall
+async def test_a_device_that_is_told_is_not_shown_what_was_seen_just_before(hall: Hall) -> None:
+    hall.look_seconds = 0.5
+    async with hall.replica() as one, hall.replica("two") as two:
+        token = await hall.device(one)
+        async with connected(one, token) as socket:
+            await one.get(token)
+            assert await told(socket) == REFRESH
+            before = await two.get(token)
+            await one.shelf.change_scores(SCOUTS, {str(EAGLES): 50})
+            assert await told(socket) == REFRESH
+            assert (before.points["Eagles"], (await two.get(token)).points["Eagles"]) == (32, 50)
+
+
+@in_hall
 async def test_scores_that_are_the_same_as_before_are_told_to_nobody(hall: Hall) -> None:
     async with hall.replica() as one, aclosing(one.kv.subscribe(f"scores:{SCOUTS}")) as heard:
         token = await hall.device(one)

@@ -59,6 +59,17 @@ async def test_a_device_gets_the_scores_of_its_section_by_name(hall: Hall) -> No
 
 
 @in_hall
+async def test_what_was_seen_a_moment_ago_is_shown_to_the_next_display_too(hall: Hall) -> None:
+    hall.look_seconds = 600
+    async with hall.replica() as one:
+        tokens = [await hall.device(one), await hall.device(one)]
+        first = [(await one.get(token)).headers["X-Cache"] for token in tokens]
+        one.pending["72699"] = 5
+        second = [(await one.get(token)).json["patrols"][0]["pendingDelta"] for token in tokens]
+    assert (first, second) == (["MISS", "HIT"], [0, 0])
+
+
+@in_hall
 async def test_fresh_scores_are_served_without_asking_osm_until_they_expire(hall: Hall) -> None:
     async with hall.replica() as one:
         token = await hall.device(one)
