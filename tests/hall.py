@@ -28,6 +28,7 @@ from carrick_scoreboard.osm.answers import Profile
 from carrick_scoreboard.osm.client import Application, OsmClient, Tokens
 from carrick_scoreboard.patrols import Patrols
 from carrick_scoreboard.patrols.shelf import Shelf
+from carrick_scoreboard.refreshes import Refreshes
 from carrick_scoreboard.routes import device_socket
 from carrick_scoreboard.routes import patrols as patrol_routes
 from carrick_scoreboard.sealing import KeyRing, digest
@@ -161,7 +162,9 @@ class Hall:
         )  # fmt: skip
         stack.push_async_callback(patrols.close)
         admission = Admission(devices, threads, now=self.now)
-        sockets = device_socket.Sockets(kv, admission, metrics, origin=ORIGIN, look_seconds=self.look_seconds)
+        sockets = device_socket.Sockets(
+            kv, admission, Refreshes(kv), metrics, origin=ORIGIN, look_seconds=self.look_seconds
+        )
         stack.push_async_callback(sockets.close)
         made = [*patrol_routes.routes(patrols, admission, now=self.now), *device_socket.routes(sockets)]
         port = await stack.enter_async_context(serving(application(made, max_body_bytes=1024), "127.0.0.1", 0))

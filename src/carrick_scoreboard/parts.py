@@ -122,7 +122,7 @@ def put_together(
         pending=pending,
         thresholds=settings.thresholds,
     )
-    admission = Admission(devices, threads)
+    admission, refreshes = Admission(devices, threads), Refreshes(state)
     sessions, cookies, boards = Sessions(tables), Cookies(is_https=settings.is_https), Boards(tables)
     return Parts(
         settings=settings,
@@ -139,7 +139,7 @@ def put_together(
         credentials=credentials,
         patrols=patrols,
         admission=admission,
-        sockets=Sockets(state, admission, metrics, origin=settings.exposed_domain),
+        sockets=Sockets(state, admission, refreshes, metrics, origin=settings.exposed_domain),
         sign_in=SignIn(settings.osm, settings.exposed_domain, client, credentials, state, keys),
         limits=Limits(state),
         shelf=shelf,
@@ -148,7 +148,7 @@ def put_together(
         sessions=sessions,
         leaders=Leaders(sessions, stored, threads, keys, cookies, settings.exposed_domain),
         boards=boards,
-        board_pages=BoardPages(boards, patrols, stored, Refreshes(state), threads, origin=settings.exposed_domain),
+        board_pages=BoardPages(boards, patrols, stored, refreshes, threads, origin=settings.exposed_domain),
         scores=scores,
         holding=holding,
         desk=Desk(

@@ -1,14 +1,15 @@
-"""Tells who shows a section when its scores have changed: one subscription for all of them in this process."""
+"""Tells who shows a section when its scores have changed: one subscription for all sections of this process."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 
-from carrick.state.kv import Kv
-from carrick_scoreboard.patrols.shelf import topic_of
+from carrick.state.kv import Heard, Kv, Message
+from carrick_scoreboard.patrols.shelf import CHANGES
 
 log = logging.getLogger("carrick.scoreboard")
 
@@ -17,58 +18,61 @@ PAUSE_SECONDS = 1.0
 Told = Callable[[], None]
 
 
-class _Section:
-    """Who listens to one section, and the task that hears for them."""
-
-    def __init__(self) -> None:
-        self.listeners: set[Told] = set()
-        self.listening = asyncio.Event()
-        self.task: asyncio.Task[None] | None = None
-
-
 class Refreshes:
-    """The subscriptions of this process."""
+    """One per process. It is subscribed while anybody listens to any section."""
 
     def __init__(self, kv: Kv) -> None:
         self._kv = kv
-        self._sections: dict[int, _Section] = {}
+        self._listeners: defaultdict[str, set[Told]] = defaultdict(set)
+        self._line: _Line | None = None
 
     @asynccontextmanager
     async def listening(self, section_id: int, told: Told) -> AsyncIterator[None]:
         """Within it, `told` is called after each change; it begins when nothing can be missed any more."""
-        section = self._sections.setdefault(section_id, _Section())
-        section.listeners.add(told)
-        if section.task is None:
-            section.task = asyncio.get_running_loop().create_task(self._hear_for_ever(section_id, section))
+        key = str(section_id)
+        self._listeners[key].add(told)
+        line = self._line
+        if line is None:
+            line = self._line = _Line(self._kv, self._tell)
         try:
-            await section.listening.wait()
+            await line.is_heard.wait()
             yield
         finally:
-            section.listeners.discard(told)
-            if not section.listeners and self._sections.get(section_id) is section:
-                del self._sections[section_id]
-                await _ended(section)
+            self._listeners[key].discard(told)
+            if not self._listeners[key]:
+                del self._listeners[key]
+            if not self._listeners and self._line is line:
+                self._line = None
+                await line.close()
 
-    async def _hear_for_ever(self, section_id: int, section: _Section) -> None:
-        """A gap counts as a change: something may have been missed. Only the first one does not."""
-        while True:
-            try:
-                async with aclosing(self._kv.subscribe(topic_of(section_id))) as heard:
-                    async for _ in heard:
-                        self._tell(section)
-            except Exception:
-                log.exception("refreshes.failed", extra={"section_id": section_id})
-            await asyncio.sleep(PAUSE_SECONDS)
-
-    def _tell(self, section: _Section) -> None:
-        if not section.listening.is_set():
-            section.listening.set()
-            return
-        for told in tuple(section.listeners):
+    def _tell(self, heard: Heard) -> None:
+        """A gap counts as a change of every section: something may have been missed."""
+        keys = (heard.text,) if isinstance(heard, Message) else tuple(self._listeners)
+        for told in [told for key in keys for told in self._listeners.get(key, ())]:
             told()
 
 
-async def _ended(section: _Section) -> None:
-    if section.task is not None:
-        section.task.cancel()
-        await asyncio.gather(section.task, return_exceptions=True)
+class _Line:
+    """The subscription. `is_heard` is set from the first word on, which is a gap that nobody has to be told of."""
+
+    def __init__(self, kv: Kv, tell: Callable[[Heard], None]) -> None:
+        self._kv = kv
+        self._tell = tell
+        self.is_heard = asyncio.Event()
+        self._task = asyncio.get_running_loop().create_task(self._hear_for_ever())
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _hear_for_ever(self) -> None:
+        while True:
+            try:
+                async with aclosing(self._kv.subscribe(CHANGES)) as words:
+                    async for heard in words:
+                        if self.is_heard.is_set():
+                            self._tell(heard)
+                        self.is_heard.set()
+            except Exception:
+                log.exception("refreshes.failed")
+            await asyncio.sleep(PAUSE_SECONDS)

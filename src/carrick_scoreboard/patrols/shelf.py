@@ -28,6 +28,8 @@ MOST_AT_ONCE = 100
 """How many sections and users are looked at in one read."""
 MOST_SECTIONS = 2_000
 """Sections whose last scores this process remembers, should shared state lose them."""
+CHANGES = "scores"
+"""Where it is told, by its id, that the scores of a section have changed."""
 
 Colors = dict[str, str]
 
@@ -124,7 +126,7 @@ class Shelf:
 
     async def tell(self, section_id: int) -> None:
         """Devices and boards of the section read again."""
-        await self._kv.publish(topic_of(section_id), "refresh")
+        await self._kv.publish(CHANGES, str(section_id))
 
     async def put_term(self, section_id: int, user_id: int, term: Term) -> None:
         """What a profile said."""
@@ -183,11 +185,6 @@ def later(one: Failure | None, other: Failure | None) -> Failure | None:
     if one is None or other is None:
         return one or other
     return one if one.until >= other.until else other
-
-
-def topic_of(section_id: int) -> str:
-    """Where changes of a section's scores are told."""
-    return f"scores:{section_id}"
 
 
 def keys_of(section_id: int, user_id: int) -> tuple[str, ...]:

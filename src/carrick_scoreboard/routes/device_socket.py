@@ -67,6 +67,7 @@ class Sockets:
         self,
         kv: Kv,
         admission: Admission,
+        refreshes: Refreshes,
         meter: Meter,
         *,
         origin: str,
@@ -79,7 +80,7 @@ class Sockets:
         self._origin = origin
         self._ping_seconds = ping_seconds
         self._look_seconds = look_seconds
-        self._refreshes = Refreshes(kv)
+        self._refreshes = refreshes
         self._connections: dict[int, _Connection] = {}
         self._closing: set[asyncio.Task[None]] = set()
 

@@ -10,8 +10,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from carrick.state.kv import Gap, Heard
+from carrick.state.kv import Gap, Heard, Message
 from carrick.testing.state_contract import next_message
+from carrick_scoreboard.patrols.shelf import CHANGES
 from carrick_scoreboard.refreshes import Refreshes
 from carrick_scoreboard.sealing import digest
 from tests.hall import ORIGIN, Hall, Replica, in_hall
@@ -90,14 +91,14 @@ async def test_a_device_that_is_told_is_not_shown_what_was_seen_just_before(hall
 
 @in_hall
 async def test_scores_that_are_the_same_as_before_are_told_to_nobody(hall: Hall) -> None:
-    async with hall.replica() as one, aclosing(one.kv.subscribe(f"scores:{SCOUTS}")) as heard:
+    async with hall.replica() as one, aclosing(one.kv.subscribe(CHANGES)) as heard:
         token = await hall.device(one)
         await one.get(token)
         await anext(heard)
         await hall.advance(300)
         await one.get(token)
         assert len(await hall.calls("patrols")) == 2
-        await one.kv.publish(f"scores:{SCOUTS}", "the end")
+        await one.kv.publish(CHANGES, "the end")
         assert await next_message(heard) == "the end"
 
 
@@ -176,14 +177,18 @@ class Line:
             self.subscribed -= 1
 
 
-def test_a_section_has_one_subscription_while_somebody_listens_and_a_gap_counts_as_a_change() -> None:
+def test_all_sections_have_one_subscription_while_somebody_listens_and_a_gap_counts_as_a_change() -> None:
     async def story() -> None:
         line = Line()
         refreshes = Refreshes(line)  # type: ignore[arg-type]
         one, two = asyncio.Event(), asyncio.Event()
         line.heard.put_nowait(Gap("listening from now on"))
-        async with refreshes.listening(7, one.set), refreshes.listening(7, two.set):
+        async with refreshes.listening(7, one.set), refreshes.listening(8, two.set):
             assert (line.subscribed, one.is_set()) == (1, False)
+            line.heard.put_nowait(Message("7"))
+            await one.wait()
+            assert not two.is_set()
+            one.clear()
             line.heard.put_nowait(Gap("lost for a while"))
             await asyncio.gather(one.wait(), two.wait())
         assert line.subscribed == 0
