@@ -252,6 +252,29 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     next: str | None
 
 
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """What a search found. `cut`: there is more than was asked for.
+
+    `tenants_unseen`: keys and groups of further tenants were not looked for. `ended_unseen`: there are older dead or
+    delivered entries, which were not looked at for their tenant and group.
+    """
+
+    lines: tuple[Line, ...]
+    cut: bool
+    tenants_unseen: bool
+    ended_unseen: bool
+
+
+class DeadCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How many died of one reason with one error, and when the first and the last of them did."""
+
+    reason: str
+    error_code: str | None
+    count: int
+    first_at: datetime
+    last_at: datetime
+
+
 class Contents(msgspec.Struct, frozen=True, kw_only=True):
     """What one entry carries, for a person to look at. `cut`: the payload goes on behind what is shown."""
 

@@ -15,6 +15,8 @@ from carrick.entry import (
     Batch,
     ChannelStats,
     Contents,
+    DeadCount,
+    Found,
     Gate,
     NewEntry,
     Outcome,
@@ -36,6 +38,10 @@ MOST_COUNTED = 1_000
 MOST_SIGNS = 500
 MOST_CHARACTERS = 1_000_000
 """`Store.contents` shows at most so much of a payload."""
+MOST_DEAD = 100_000
+"""`Store.dead` counts so many, the oldest."""
+MOST_DISCARDED = 10_000
+"""`Store.discard_all` removes so many at once."""
 
 
 class Watch(Protocol):
@@ -166,6 +172,22 @@ class Store(Protocol):
     def discard(self, channel: str, ids: Sequence[UUID]) -> int:
         """Remove these dead entries for good, as retention would; how many. Entries in other states stay."""
 
+    def discard_all(
+        self,
+        channel: str,
+        *,
+        reason: str | None = None,
+        died_by: datetime | None = None,
+        max_rows: int = MOST_DISCARDED,
+    ) -> int:
+        """Remove dead entries for good, the oldest first, at most MOST_DISCARDED; how many.
+
+        `reason` (the dlq_reason) narrows the choice; what died after `died_by` stays. `dead.discard_all` removes more.
+        """
+
+    def dead(self, channel: str, *, reason: str | None = None) -> list[DeadCount]:
+        """What the oldest MOST_DEAD dead entries died of, the most frequent first. Raises UnknownChannel."""
+
     def prune(self, channel: str, *, max_rows: int = 10_000) -> int:
         """Remove delivered and dead entries past their retention, at most `max_rows`; how many."""
 
@@ -184,6 +206,12 @@ class Store(Protocol):
         """Entries of a channel, oldest first, page by page: `after` is the `next` of the page before.
 
         Raises InvalidInput for a cursor that this did not give. Cheap at any depth and any number of retained entries.
+        """
+
+    def find(self, text: str, *, tenant: str | None = None, max_rows: int = 50) -> Found:
+        """Entries in any state whose id, key, group or tenant the text is; of one tenant where it is given.
+
+        Cheap at any number of entries: `finding` says how far it looks. Raises InvalidInput.
         """
 
     def rest(self, channel: str, owner: str, seconds: float) -> Rest:

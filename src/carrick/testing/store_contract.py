@@ -26,6 +26,7 @@ from carrick.testing.contract.claim import ClaimContract, PriorityContract, Unfa
 from carrick.testing.contract.coalesce import CoalesceContract, DebounceContract
 from carrick.testing.contract.expiry import ExpiryContract
 from carrick.testing.contract.fairness import FairnessContract
+from carrick.testing.contract.finding import DeadContract, FindContract
 from carrick.testing.contract.fresh import FinishAndClaimContract, FreshContract
 from carrick.testing.contract.gate import GateContract
 from carrick.testing.contract.half_open import HalfOpenContract
@@ -67,6 +68,8 @@ class StoreContract(
     DutyContract,
     RedriveContract,
     DiscardContract,
+    DeadContract,
+    FindContract,
     PruneContract,
     ListingContract,
     StatsContract,

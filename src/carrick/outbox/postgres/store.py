@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -14,6 +15,8 @@ from carrick.entry import (
     Batch,
     ChannelStats,
     Contents,
+    DeadCount,
+    Found,
     Gate,
     NewEntry,
     Outcome,
@@ -26,6 +29,7 @@ from carrick.entry import (
     TenantWaiting,
 )
 from carrick.errors import EntryNotFound, RequestReused, UnknownChannel
+from carrick.outbox import finding
 from carrick.outbox.channel import Channel, Mode, OnFull
 from carrick.outbox.fencing import tell_lost_lease, tells_lost_lease
 from carrick.outbox.limits import (
@@ -46,7 +50,15 @@ from carrick.outbox.postgres.marks import Marks
 from carrick.outbox.postgres.putting import PACKAGE, put_many_steps, put_steps
 from carrick.outbox.postgres.watching import PostgresWatch
 from carrick.outbox.statement import query
-from carrick.outbox.store import MOST_CHARACTERS, MOST_COUNTED, MOST_SIGNS, MOST_TENANTS, RECEIPT_DAYS
+from carrick.outbox.store import (
+    MOST_CHARACTERS,
+    MOST_COUNTED,
+    MOST_DEAD,
+    MOST_DISCARDED,
+    MOST_SIGNS,
+    MOST_TENANTS,
+    RECEIPT_DAYS,
+)
 from carrick.outbox.wording import cleaned, intent_text
 
 MAX_REASON = 2_000
@@ -263,6 +275,25 @@ class PostgresStore:
     def discard(self, channel: str, ids: Sequence[UUID]) -> int:
         return int(self._value("discard", channel=channel, ids=[check_token(entry_id) for entry_id in ids]))
 
+    def discard_all(
+        self,
+        channel: str,
+        *,
+        reason: str | None = None,
+        died_by: datetime | None = None,
+        max_rows: int = MOST_DISCARDED,
+    ) -> int:
+        check_limit("max_rows", max_rows, MOST_DISCARDED)
+        chosen = {"channel": channel, "reason": reason, "died_by": died_by, "max_rows": max_rows}
+        return int(self._pinned("discard_all", **chosen)[0][0])
+
+    def dead(self, channel: str, *, reason: str | None = None) -> list[DeadCount]:
+        fields = DeadCount.__struct_fields__
+        found = self._rows("dead", channel=channel, reason=reason, most=MOST_DEAD)
+        if not found:
+            self._check_channel(channel)
+        return [DeadCount(**dict(zip(fields, row, strict=True))) for row in found]
+
     def prune(self, channel: str, *, max_rows: int = 10_000) -> int:
         self._rows("prune_receipts", seconds=RECEIPT_DAYS * 86_400)
         return int(self._value("prune", channel=channel, max_rows=max_rows))
@@ -288,9 +319,18 @@ class PostgresStore:
             max_rows=max_rows,
             after=after,
         )
-        if not found.lines and channel not in (known := self.channels()):
-            raise UnknownChannel(channel, list(known))
+        if not found.lines:
+            self._check_channel(channel)
         return found
+
+    def _check_channel(self, channel: str) -> None:
+        if channel not in (known := self.channels()):
+            raise UnknownChannel(channel, list(known))
+
+    def find(self, text: str, *, tenant: str | None = None, max_rows: int = 50) -> Found:
+        with self._connections.connection() as connection, connection.transaction():
+            _asked(connection, "pin_plan")
+            return finding.find(listing.Finder(partial(_asked, connection)), text, tenant, max_rows)
 
     def rest(self, channel: str, owner: str, seconds: float) -> Rest:
         check_claim(owner)
@@ -338,9 +378,7 @@ class PostgresStore:
     def tenants(self, channel: str, *, max_rows: int = 20) -> list[TenantWaiting]:
         check_limit("max_rows", max_rows, MOST_TENANTS)
         limits = {"look": MOST_TENANTS, "most": MOST_COUNTED, "rows": max_rows}
-        with self._connections.connection() as connection, connection.transaction():
-            _asked(connection, "pin_plan")
-            found = _asked(connection, "tenants", channel=channel, **limits)
+        found = self._pinned("tenants", channel=channel, **limits)
         return [TenantWaiting(tenant_id=tenant_id, waiting=waiting) for tenant_id, waiting in found]
 
     def signs(self) -> list[Sign]:
@@ -349,6 +387,12 @@ class PostgresStore:
 
     def _rows(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
         with self._connections.connection() as connection:
+            return _asked(connection, name, **params)
+
+    def _pinned(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
+        """The rows of a query that needs its plan pinned."""
+        with self._connections.connection() as connection, connection.transaction():
+            _asked(connection, "pin_plan")
             return _asked(connection, name, **params)
 
     def _rows_of_both(self, first: Call, second: Call) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from carrick.entry import ChannelStats, Contents, Gate, Sign, Standing, State, TenantWaiting
+from carrick.entry import ChannelStats, Contents, DeadCount, Gate, Sign, Standing, State, TenantWaiting
 from carrick.errors import EntryNotFound
 from carrick.outbox.channel import Mode
 from carrick.outbox.sqlite.database import rows
@@ -84,6 +84,14 @@ def contents(connection: sqlite3.Connection, entry_id: UUID, characters: int) ->
         traceparent=traceparent,
         occurred_at=moment_or_none(occurred_at),
     )
+
+
+def dead(connection: sqlite3.Connection, channel: str, reason: str | None, most: int) -> list[DeadCount]:
+    """What dead entries died of."""
+    return [
+        DeadCount(reason=why, error_code=code, count=count, first_at=moment(first), last_at=moment(last))
+        for why, code, count, first, last in rows(connection, "dead", channel=channel, reason=reason, most=most)
+    ]
 
 
 def tenants(connection: sqlite3.Connection, channel: str, **limits: int) -> list[TenantWaiting]:

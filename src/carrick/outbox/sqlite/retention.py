@@ -10,7 +10,7 @@ from carrick.outbox.channel import Channel
 from carrick.outbox.sqlite.content import content_hash
 from carrick.outbox.sqlite.database import PACKAGE, rows
 from carrick.outbox.sqlite.declaring import known_channel
-from carrick.outbox.sqlite.moment import PER_SECOND, span
+from carrick.outbox.sqlite.moment import FOREVER, PER_SECOND, span
 from carrick.outbox.sqlite.picking import as_json
 from carrick.outbox.statement import query
 from carrick.outbox.store import RECEIPT_DAYS
@@ -69,6 +69,19 @@ def discard(connection: sqlite3.Connection, name: str, ids: Sequence[UUID]) -> i
     channel = known_channel(connection, name)
     ((now,),) = rows(connection, "now")
     seqs = [seq for (seq,) in rows(connection, "discard", channel=name, ids=as_json(map(str, ids)))]
+    _remove(connection, channel, seqs, now)
+    return len(seqs)
+
+
+def discard_all(
+    connection: sqlite3.Connection, name: str, reason: str | None, died_by: int | None, max_rows: int
+) -> int:
+    """Remove dead entries for good, the oldest first; how many. Raises UnknownChannel."""
+    channel = known_channel(connection, name)
+    ((now,),) = rows(connection, "now")
+    last = FOREVER if died_by is None else died_by
+    found = rows(connection, "discard_all", channel=name, reason=reason, died_by=last, max_rows=max_rows)
+    seqs = [seq for (seq,) in found]
     _remove(connection, channel, seqs, now)
     return len(seqs)
 

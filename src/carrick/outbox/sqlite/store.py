@@ -14,6 +14,8 @@ from carrick.entry import (
     Batch,
     ChannelStats,
     Contents,
+    DeadCount,
+    Found,
     Gate,
     NewEntry,
     Outcome,
@@ -26,6 +28,7 @@ from carrick.entry import (
     TenantWaiting,
 )
 from carrick.errors import InvalidInput, RequestReused
+from carrick.outbox import finding
 from carrick.outbox.channel import MAX_LEASE_SECONDS, MAX_WAIT_SECONDS, Channel
 from carrick.outbox.fencing import tell_lost_lease, tells_lost_lease
 from carrick.outbox.limits import (
@@ -54,10 +57,10 @@ from carrick.outbox.sqlite import (
 )
 from carrick.outbox.sqlite.database import Database, rows, run
 from carrick.outbox.sqlite.group_commit import GroupCommit
-from carrick.outbox.sqlite.moment import moment, span
+from carrick.outbox.sqlite.moment import microseconds, moment, span
 from carrick.outbox.sqlite.putting import put_many_steps
 from carrick.outbox.sqlite.watching import SqliteWatch
-from carrick.outbox.store import MOST_CHARACTERS, MOST_COUNTED, MOST_SIGNS, MOST_TENANTS
+from carrick.outbox.store import MOST_CHARACTERS, MOST_COUNTED, MOST_DEAD, MOST_DISCARDED, MOST_SIGNS, MOST_TENANTS
 from carrick.outbox.wording import intent_text
 
 MOST_REDRIVEN = 2**31 - 1
@@ -248,6 +251,24 @@ class SqliteStore:
         with self._database.write() as connection:
             return retention.discard(connection, channel, wanted)
 
+    def discard_all(
+        self,
+        channel: str,
+        *,
+        reason: str | None = None,
+        died_by: datetime | None = None,
+        max_rows: int = MOST_DISCARDED,
+    ) -> int:
+        check_limit("max_rows", max_rows, MOST_DISCARDED)
+        last = None if died_by is None else microseconds(died_by)
+        with self._database.write() as connection:
+            return retention.discard_all(connection, channel, reason, last, max_rows)
+
+    def dead(self, channel: str, *, reason: str | None = None) -> list[DeadCount]:
+        with self._database.read() as connection:
+            declaring.known_channel(connection, channel)
+            return looking.dead(connection, channel, reason, MOST_DEAD)
+
     def prune(self, channel: str, *, max_rows: int = 10_000) -> int:
         check_limit("max_rows", max_rows, MOST_PRUNED)
         with self._database.write() as connection:
@@ -276,6 +297,10 @@ class SqliteStore:
                 max_rows=max_rows,
                 after=after,
             )
+
+    def find(self, text: str, *, tenant: str | None = None, max_rows: int = 50) -> Found:
+        with self._database.read() as connection:
+            return finding.find(listing.Finder(connection), text, tenant, max_rows)
 
     def rest(self, channel: str, owner: str, seconds: float) -> Rest:
         """Nobody needs to know that a relay rests: the file's data version wakes it (`watch`)."""

@@ -18,7 +18,8 @@ from carrick.testing.samples import claim, put
 QUERIES = {
     file.name.removesuffix(".sql"): file.read_text(encoding="utf-8") for file in (files(PACKAGE) / "queries").iterdir()
 }
-SOURCES = "\n".join(file.read_text(encoding="utf-8") for file in files(PACKAGE).iterdir() if file.name.endswith(".py"))
+ASKING = [*files(PACKAGE).iterdir(), files("carrick.outbox") / "finding.py"]
+SOURCES = "\n".join(file.read_text(encoding="utf-8") for file in ASKING if file.name.endswith(".py"))
 COLUMNS = (
     "id seq channel tenant_id principal group_key event_type key payload headers payload_size_bytes priority "
     "traceparent occurred_at created_at state next_attempt_at attempt_count crash_count last_attempt_at "
@@ -64,6 +65,17 @@ def test_a_claim_of_fresh_entries_begins_where_they_begin(path: Path, name: str)
         ("entries_claimed", "carrick_work_batch (batch_id=? AND rowid>?)"),
         ("entries_dead", "carrick_ended_dead (channel=? AND ended_at>?)"),
         ("entries_delivered", "carrick_ended_delivered (channel=? AND ended_at>?)"),
+        ("find_keyed", "carrick_record_key (channel=? AND tenant_id>?)"),
+        ("find_grouped", "carrick_work_group (channel=? AND tenant_id>?)"),
+        ("find_key", "carrick_record_key (channel=? AND tenant_id=? AND key=?)"),
+        ("find_group", "carrick_work_group (channel=? AND tenant_id=? AND group_key=?)"),
+        ("find_tenant", "carrick_work_rank (channel=? AND tenant_id=?)"),
+        ("find_claimed", "carrick_work_batch (batch_id=?)"),
+        ("find_dead", "carrick_ended_dead (channel=?)"),
+        ("find_delivered", "carrick_ended_delivered (channel=?)"),
+        ("dead", "carrick_ended_dead (channel=?)"),
+        ("discard_all", "carrick_ended_dead (channel=? AND ended_at<?)"),
+        ("lines", "carrick_record_1 (id=?)"),
         ("rest_lane", "carrick_work_rank (channel=? AND tenant_id=?)"),
         ("rest_times", "carrick_work_low (channel=?)"),
     ],
@@ -72,8 +84,9 @@ def test_lists_and_relays_that_rest_read_a_range_of_an_index(path: Path, name: s
     assert any(range_ in line for line in plan(path, name))
 
 
-def test_a_page_of_waiting_entries_sorts_nothing(path: Path) -> None:
-    assert not any("TEMP B-TREE" in line for line in plan(path, "entries_pending"))
+@pytest.mark.parametrize("name", ["entries_pending", "find_keyed", "find_tenant", "discard_all"])
+def test_what_is_looked_for_in_the_order_of_an_index_is_not_sorted(path: Path, name: str) -> None:
+    assert not any("TEMP B-TREE" in line for line in plan(path, name))
 
 
 def test_a_claim_of_one_tenant_sorts_nothing(path: Path) -> None:
