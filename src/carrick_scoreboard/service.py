@@ -160,7 +160,7 @@ class Scoreboard:
             is_demo=self._is_demo,
         )
         app = application([*described(TITLE, DESCRIPTION, every), *console.routes()], max_body_bytes=MAX_BODY_BYTES)
-        app.on_shutdown.append(console.close)
+        console.attach(app)
         secure(app, is_https=self._own.is_https)
 
         async def hang_up(_: web.Application) -> None:

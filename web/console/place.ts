@@ -23,9 +23,27 @@ export function usePlace(): Place {
   return placeOf(hash);
 }
 
-export function entriesPlace(channel: string, state: string, tenant?: string): string {
-  const query = new URLSearchParams({ channel, state, ...(tenant === undefined ? {} : { tenant }) });
-  return `#/entries?${query.toString()}`;
+/** Which entries are listed. What is empty is left out. */
+export interface Filters {
+  readonly channel: string;
+  readonly state: string;
+  readonly tenant?: string;
+  readonly reason?: string;
+  readonly words?: string;
+}
+
+export function entriesPlace(filters: Filters): string {
+  return `#/entries?${queryOf({ ...filters })}`;
+}
+
+export function searchPlace(text: string, tenant?: string): string {
+  return `#/search?${queryOf({ text, tenant })}`;
+}
+
+/** The query of an address; what is empty or undefined is left out. */
+export function queryOf(values: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(values).filter((pair): pair is [string, string] => Boolean(pair[1]));
+  return new URLSearchParams(given).toString();
 }
 
 function decoded(text: string): string {

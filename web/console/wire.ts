@@ -36,6 +36,8 @@ export interface Channel {
   readonly series: {
     readonly slot_seconds: number;
     readonly waiting: Points;
+    readonly oldest: Points;
+    readonly dead: Points;
     readonly delivered: Points;
     readonly latency_ms: Points;
     readonly errors: Points;
@@ -109,10 +111,40 @@ export interface Lines {
   readonly next: string | null;
 }
 
-export interface Moment {
+/** What was found, and by which of its names: id, key, group, tenant. */
+export interface Hit {
+  readonly matches: readonly string[];
+  readonly entry: Line;
+}
+
+export interface Search {
+  readonly hits: readonly Hit[];
+  readonly cut: boolean;
+  readonly tenants_unseen: boolean;
+  readonly ended_unseen: boolean;
+}
+
+export interface Cause {
+  readonly reason: string;
+  readonly error_code: string | null;
+  readonly count: number;
+  readonly first_at: string;
+  readonly last_at: string;
+}
+
+/** What dead entries died of, as they stood at `at`. */
+export interface Dead {
+  readonly at: string;
+  readonly count: number;
+  readonly counted_up_to: number;
+  readonly causes: readonly Cause[];
+  readonly oldest: readonly Line[];
+}
+
+export interface Happening {
   readonly at: string | null;
-  readonly kind: string;
-  readonly text: string;
+  readonly event: string;
+  readonly detail: string;
 }
 
 export interface Entry {
@@ -134,12 +166,14 @@ export interface Entry {
   };
   readonly reason: string;
   readonly sentence: string;
-  readonly story: readonly Moment[];
+  readonly story: readonly Happening[];
 }
 
 export interface Changed {
   readonly count: number;
   readonly dry_run: boolean;
+  /** The time was up before all were done. */
+  readonly left: boolean;
 }
 
 export interface Osm {

@@ -50,6 +50,11 @@ export function milliseconds(value: number): string {
   return value < 1000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(value < 10_000 ? 1 : 0)} s`;
 }
 
+/** A moment with its day: 3 May, 14:05. */
+export function moment(at: string): string {
+  return new Date(at).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+}
+
 /** The gate's scope for people: the whole channel, tenant mill, principal 17. */
 export function scope(text: string): string {
   if (text === "*") return "the whole channel";

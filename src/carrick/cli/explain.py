@@ -31,7 +31,7 @@ def explain(entry_id: UUID, /, *, as_json: AsJson = False, database: str | None 
         print_json(_answer(standing))
         return 0
     print_line(explained(standing).sentence)
-    rows = [(one.at or "time not kept", one.event, one.detail) for one in story_of(standing)]
+    rows = [(one.at or "time not known", one.event, one.detail) for one in story_of(standing)]
     print_table(f"Entry {entry_id}", ("at", "what", "detail"), rows, empty="")
     return 0
 

@@ -10,11 +10,15 @@ from carrick.console.answers import Act, Changed
 from carrick.console.door import Door
 from carrick.console.plug import Plug
 from carrick.errors import InvalidInput
+from carrick.outbox.dead import Discarded, discard_all
 from carrick.outbox.store import Store
 from carrick.relay.threads import Threads
 from carrick.web.routes import Call, Route
 
 log = logging.getLogger("carrick.console")
+
+DISCARD_SECONDS = 10.0
+"""A browser waits 20 seconds for an answer."""
 
 
 class Actions:
@@ -51,8 +55,7 @@ class Actions:
 
     async def redrive(self, call: Call[None, answers.Redrive]) -> Changed:
         asked = call.body
-        if (asked.ids is None) == (not asked.everything):
-            raise InvalidInput("body", "names neither or both of ids and everything", "one of them")
+        _check_choice(asked)
         count = await self._threads.call(
             self._store.redrive,
             asked.channel,
@@ -67,10 +70,37 @@ class Actions:
         return Changed(count=count, dry_run=asked.dry_run)
 
     async def discard(self, call: Call[None, answers.Discard]) -> Changed:
+        """Many go for DISCARD_SECONDS at most; `left` says that there are more."""
         asked = call.body
-        count = await self._threads.call(self._store.discard, asked.channel, asked.ids)
-        await self._write_down(call, "discard", asked.channel, {"count": count, "ids": _texts(asked.ids)})
-        return Changed(count=count)
+        _check_choice(asked)
+        if asked.dry_run:
+            return Changed(count=await self._threads.call(self._would_discard, asked), dry_run=True)
+        count, left = await self._threads.call(self._discard, asked)
+        await self._write_down(call, "discard", asked.channel, {"count": count, **_chosen(asked)})
+        return Changed(count=count, left=left)
+
+    def _would_discard(self, asked: answers.Discard) -> int:
+        """In a thread. Dead entries are counted as for a redrive."""
+        if asked.died_by is not None:
+            raise InvalidInput("died_by", "is not looked at by a dry_run", "one of them")
+        return self._store.redrive(
+            asked.channel, ids=asked.ids, reason=asked.reason, max_rows=asked.limit, dry_run=True
+        )
+
+    def _discard(self, asked: answers.Discard) -> Discarded:
+        """In a thread."""
+        if asked.ids is not None:
+            if asked.reason is not None or asked.limit is not None or asked.died_by is not None:
+                raise InvalidInput("body", "narrows what is named by ids", "reason, limit and died_by with everything")
+            return Discarded(self._store.discard(asked.channel, asked.ids), left=False)
+        return discard_all(
+            self._store,
+            asked.channel,
+            reason=asked.reason,
+            died_by=asked.died_by,
+            limit=asked.limit,
+            seconds=DISCARD_SECONDS,
+        )
 
     async def open_gate(self, call: Call[None, answers.OpenGate]) -> Changed:
         asked = call.body
@@ -117,9 +147,16 @@ def log_act(act: Act) -> None:
     )
 
 
-def _chosen(asked: answers.Redrive) -> dict[str, Any]:
+def _check_choice(asked: answers.Redrive | answers.Discard) -> None:
+    """Refuse a choice of entries that is none, or that says two things."""
+    if (asked.ids is None) == (not asked.everything):
+        raise InvalidInput("body", "names neither or both of ids and everything", "one of them")
+
+
+def _chosen(asked: answers.Redrive | answers.Discard) -> dict[str, Any]:
     chosen = {"ids": None if asked.ids is None else _texts(asked.ids), "reason": asked.reason, "limit": asked.limit}
-    return {"spread_seconds": asked.spread_seconds, **{name: value for name, value in chosen.items() if value}}
+    said = {name: value for name, value in chosen.items() if value}
+    return said if isinstance(asked, answers.Discard) else {"spread_seconds": asked.spread_seconds, **said}
 
 
 def _texts(ids: list[Any]) -> list[str]:

@@ -12,7 +12,8 @@ from msgspec import Meta
 
 from carrick.console.door import MAX_NAME
 from carrick.console.history import Lately, Series
-from carrick.entry import ChannelStats, Contents, Gate, Line, Sign, Standing
+from carrick.entry import ChannelStats, Contents, DeadCount, Gate, Line, Sign, Standing
+from carrick.outbox.story import Happening
 
 Name = Annotated[str, Meta(min_length=1, max_length=255)]
 
@@ -74,11 +75,13 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntriesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which entries to list."""
+    """Which entries to list. `reason` is what they died of; `words` all stand in what a list shows of an entry."""
 
     channel: Name
     state: str | None = None
     tenant: Annotated[str, Meta(max_length=255)] | None = None
+    reason: Name | None = None
+    words: Annotated[str, Meta(max_length=255)] = ""
     limit: Annotated[int, Meta(ge=1, le=200)] = 50
     after: Annotated[str, Meta(max_length=2_000)] | None = None
 
@@ -90,12 +93,49 @@ class EntryLines(msgspec.Struct, frozen=True, kw_only=True):
     next: str | None
 
 
-class Moment(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened to an entry, or will. `kind`: put, attempt, claimed, delivered, dead, next."""
+class SearchQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to look for: an entry's id, a key, a group or a tenant; of one tenant where it is given."""
 
-    at: datetime | None
-    kind: str
-    text: str
+    text: Name
+    tenant: Annotated[str, Meta(max_length=255)] | None = None
+    limit: Annotated[int, Meta(ge=1, le=200)] = 50
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry that was found, and which of its names the text is: id, key, group, tenant."""
+
+    matches: Sequence[str]
+    entry: Line
+
+
+class Search(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found, and where the look ended: see `Found`."""
+
+    hits: Sequence[Hit]
+    cut: bool
+    tenants_unseen: bool
+    ended_unseen: bool
+
+
+class DeadQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which dead entries to look at before something is done with them."""
+
+    channel: Name
+    reason: Name | None = None
+
+
+class DeadLook(msgspec.Struct, frozen=True, kw_only=True):
+    """What would be redriven or discarded: how many, what they died of, and the oldest few.
+
+    `at` is the database's time of the look: give it as `died_by`, and what dies later is not discarded.
+    `counted_up_to`: more are not counted.
+    """
+
+    at: datetime
+    count: int
+    counted_up_to: int
+    causes: Sequence[DeadCount]
+    oldest: Sequence[Line]
 
 
 class EntryLook(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +145,7 @@ class EntryLook(msgspec.Struct, frozen=True, kw_only=True):
     contents: Contents
     reason: str
     sentence: str
-    story: Sequence[Moment]
+    story: Sequence[Happening]
 
 
 class Redrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -121,10 +161,18 @@ class Redrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Discard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which dead entries to remove for good."""
+    """Which dead entries to remove for good: `ids`, or `everything` of the channel, narrowed by `reason`.
+
+    What died after `died_by` stays.
+    """
 
     channel: Name
-    ids: Annotated[list[UUID], Meta(min_length=1, max_length=1_000)]
+    ids: Annotated[list[UUID], Meta(min_length=1, max_length=1_000)] | None = None
+    everything: bool = False
+    reason: Name | None = None
+    died_by: Annotated[datetime, Meta(tz=True)] | None = None
+    limit: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
+    dry_run: bool = False
 
 
 class OpenGate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -150,10 +198,11 @@ class ReleaseExpired(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True):
-    """How many entries that changed, or would."""
+    """How many entries that changed, or would. `left`: the time was up before all were done; ask again."""
 
     count: int
     dry_run: bool = False
+    left: bool = False
 
 
 class Act(msgspec.Struct, frozen=True, kw_only=True):

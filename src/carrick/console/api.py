@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
@@ -12,13 +14,13 @@ from carrick.console.actions import Actions
 from carrick.console.broadcast import Broadcast
 from carrick.console.door import COOKIE, PATH, SIGNED_IN_SECONDS, Door
 from carrick.console.history import History
+from carrick.console.lists import dead_look, listed, searched
 from carrick.console.overview import Looker
 from carrick.console.plug import NoPlug, Plug
-from carrick.console.story import story_of
-from carrick.entry import State
 from carrick.errors import InvalidInput
 from carrick.outbox.explain import explain
 from carrick.outbox.store import Store
+from carrick.outbox.story import story_of
 from carrick.relay.threads import Threads
 from carrick.settings import Settings
 from carrick.web import files
@@ -28,7 +30,7 @@ PAYLOAD_CHARACTERS = 65_536
 
 
 class Console:
-    """Mounted by every service: give `routes` to its application, and `close` when it stops."""
+    """Mounted by every service: give `routes` to its application, then `attach` it."""
 
     def __init__(
         self,
@@ -45,15 +47,28 @@ class Console:
         self._threads = threads
         self._service = service
         self._instance = settings.instance_id
+        self._enabled = settings.internal_admin_enabled
         self._is_demo = is_demo and not settings.admin_token
         self._plug: Plug = plug or NoPlug()
         self._door = Door(enabled=settings.internal_admin_enabled, token=settings.admin_token, is_demo=is_demo)
         self._looker = Looker(store, threads, history or History(), settings.instance_id)
         self._broadcast = Broadcast(self._looker.look)
 
+    def attach(self, app: web.Application) -> None:
+        """Measure depths while the application runs, where the console is enabled; let watchers go when it stops."""
+        if self._enabled:
+            app.cleanup_ctx.append(self._measuring)
+        app.on_shutdown.append(self.close)
+
     async def close(self, _: web.Application | None = None) -> None:
-        """Let everybody who watches go; as a service's `on_shutdown`."""
+        """Let everybody who watches go."""
         await self._broadcast.close()
+
+    async def _measuring(self, _: web.Application) -> AsyncIterator[None]:
+        measuring = asyncio.create_task(self._looker.keep_measuring())
+        yield
+        measuring.cancel()
+        await asyncio.gather(measuring, return_exceptions=True)
 
     def routes(self) -> list[Route]:
         """Every endpoint, there in any case: they answer 404 unless the console is enabled."""
@@ -72,6 +87,8 @@ class Console:
             self._read("overview", "Everything at a glance", self.overview, answers.Overview),
             self._read("events", "The overview every two seconds", self.events, str),
             self._read("entries", "Entries, page by page", self.entries, answers.EntryLines, answers.EntriesQuery),
+            self._read("search", "Entries by id, key, group, tenant", self.search, answers.Search, answers.SearchQuery),
+            self._read("dead", "What dead entries died of", self.dead, answers.DeadLook, answers.DeadQuery),
             self._read("entries/{id}", "One entry and its story", self.entry, answers.EntryLook),
             *actions.routes(),
             *self._plug.routes(door),
@@ -129,16 +146,13 @@ class Console:
         return await self._broadcast.serve(call.request, self._door.look)
 
     async def entries(self, call: Call[answers.EntriesQuery, None]) -> web.Response:
-        asked = call.query
-        page = await self._threads.call(
-            self._store.entries,
-            asked.channel,
-            state=None if asked.state is None else State.parse(asked.state),
-            tenant=asked.tenant,
-            max_rows=asked.limit,
-            after=asked.after,
-        )
-        return _not_kept(as_json(answers.EntryLines(entries=page.lines, next=page.next)))
+        return _not_kept(as_json(await self._threads.call(listed, self._store, call.query)))
+
+    async def search(self, call: Call[answers.SearchQuery, None]) -> web.Response:
+        return _not_kept(as_json(await self._threads.call(searched, self._store, call.query)))
+
+    async def dead(self, call: Call[answers.DeadQuery, None]) -> web.Response:
+        return _not_kept(as_json(await self._threads.call(dead_look, self._store, call.query)))
 
     async def entry(self, call: Call[Any, Any]) -> web.Response:
         try:

@@ -1,4 +1,4 @@
-"""The last hour of this process, channel by channel: what the relay tells, and depths while somebody watches.
+"""The last hour of this process, channel by channel: what the relay tells, and depths as they were counted.
 
 Kept in memory in slots of half a minute; used from the event loop only.
 """
@@ -20,7 +20,7 @@ SLOTS = 120
 
 
 class Slot(msgspec.Struct):
-    """What happened in one slot of time. `waiting` is None when nobody looked."""
+    """What happened in one slot of time. What the database counts is None when nobody looked."""
 
     number: int
     delivered: int = 0
@@ -29,16 +29,21 @@ class Slot(msgspec.Struct):
     calls_failed: int = 0
     call_seconds: float = 0.0
     waiting: int | None = None
+    dead: int | None = None
+    oldest: float | None = None
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
     """The last hour, the oldest slot first. None: nothing is known of that slot.
 
-    `delivered` is entries per second; `latency_ms` the mean of a call; `errors` the share of calls that failed.
+    `oldest` is the age of the oldest waiting entry in seconds, 0 when nothing waited; `delivered` is entries per
+    second; `latency_ms` the mean of a call; `errors` the share of calls that failed.
     """
 
     slot_seconds: int
     waiting: Sequence[int | None]
+    oldest: Sequence[float | None]
+    dead: Sequence[int | None]
     delivered: Sequence[float]
     latency_ms: Sequence[float | None]
     errors: Sequence[float | None]
@@ -81,9 +86,12 @@ class History:
         self._onward.lease_lost(channel, entries)
 
     def depths(self, stats: Sequence[ChannelStats]) -> None:
-        """So many wait now."""
+        """So many wait now, and so many are dead."""
         for channel in stats:
-            self._slot(channel.channel).waiting = channel.pending_count + channel.claimed_count
+            slot = self._slot(channel.channel)
+            slot.waiting = channel.pending_count + channel.claimed_count
+            slot.dead = channel.dead_count
+            slot.oldest = round(channel.oldest_pending_age_seconds or 0.0, 1)
 
     def series(self, channel: str) -> Series:
         """The last hour of a channel."""
@@ -93,6 +101,8 @@ class History:
         return Series(
             slot_seconds=SLOT_SECONDS,
             waiting=[slot.waiting for slot in slots],
+            oldest=[slot.oldest for slot in slots],
+            dead=[slot.dead for slot in slots],
             delivered=[round(slot.delivered / SLOT_SECONDS, 2) for slot in slots],
             latency_ms=[_latency([slot]) for slot in slots],
             errors=[_errors([slot]) for slot in slots],

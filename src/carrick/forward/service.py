@@ -100,7 +100,7 @@ class Forwarder:
             self._store, self._threads, settings, service="forwarder", history=history, is_demo=self._is_demo
         )
         app = application([*api.routes(), *console.routes()], max_body_bytes=MAX_BODY_BYTES)
-        app.on_shutdown.append(console.close)
+        console.attach(app)
         secure(app, is_https=False)
         try:
             async with (

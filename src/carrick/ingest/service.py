@@ -57,7 +57,7 @@ class Ingest:
         console = Console(self._store, self._threads, settings, service="ingest")
         routes = [*self._api(guard, metrics).routes(), *console.routes()]
         app = application(routes, max_body_bytes=MAX_BODY_BYTES + 1)
-        app.on_shutdown.append(console.close)
+        console.attach(app)
         secure(app, is_https=False)
         figures = metrics_app(lambda: self._threads.call(metrics.text))
         try:

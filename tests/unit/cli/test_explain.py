@@ -95,13 +95,28 @@ def test_the_story_tells_attempts_doubt_and_when_it_is_due(database: Database, c
     assert due["at"] == answer["until"]
 
 
+def test_the_story_tells_what_comes_next(database: Database, capsys: Shown) -> None:
+    entry_id = claimed(database.store)
+    answer = told(database, entry_id, capsys)
+    assert events(answer) == ["put", "claimed", "returns"]
+    assert answer["story"][-1]["at"] == answer["until"]
+    waiting = put(database.store)
+    for seconds, said in ((60, "The gate that holds it opens."), (None, "Somebody must open the gate that holds it.")):
+        database.store.close_gate("things", "*", seconds, "stop")
+        answer = told(database, waiting, capsys)
+        assert events(answer) == ["put", "held"]
+        assert (answer["story"][-1]["at"], answer["story"][-1]["detail"]) == (answer.get("until"), said)
+
+
 def test_the_story_ends_with_the_end(database: Database, capsys: Shown) -> None:
     store = database.store
     declare(store)
     good, bad = put(store), put(store)
     batch = claim(store)
     store.finish(batch.token, {good: Outcome.delivered(), bad: Outcome.rejected("no", code="http_422")})
-    assert events(told(database, good, capsys)) == ["put", "attempt", "delivered"]
+    end = told(database, good, capsys)
+    assert events(end) == ["put", "delivered"]
+    assert end["story"][-1]["detail"] == "Delivered by attempt 1."
     answer = told(database, bad, capsys)
     assert events(answer) == ["put", "attempt", "dead"]
     assert answer["story"][-1]["detail"] == "Given up: the destination rejected it."

@@ -14,13 +14,12 @@ import aiohttp
 import msgspec
 import pytest
 
-from carrick.console import broadcast
+from carrick.console import broadcast, lists, overview
 from carrick.console.api import PAYLOAD_CHARACTERS, Console
 from carrick.console.broadcast import Broadcast
 from carrick.console.door import SIGNED_IN_SECONDS
 from carrick.console.history import History
 from carrick.console.overview import TENANTS_EVERY_SECONDS, Looker
-from carrick.console.story import story_of
 from carrick.entry import Outcome, State
 from carrick.errors import StoreUnavailable
 from carrick.outbox.store import Store
@@ -55,7 +54,7 @@ async def serving_console(store: Store) -> AsyncIterator[tuple[Client, Console]]
     with closing(Threads(2)) as threads:
         console = Console(store, threads, SETTINGS, service="test")
         app = application(console.routes(), max_body_bytes=1_000_000)
-        app.on_shutdown.append(console.close)
+        console.attach(app)
         async with serving(app, "127.0.0.1", 0) as port, aiohttp.ClientSession() as session:
             yield Client(f"http://127.0.0.1:{port}", session), console
 
@@ -145,8 +144,8 @@ def test_one_entry_tells_why_its_story_and_what_it_carries(store: Store) -> None
         _, told = await client.get(f"entries/{dead}")
         assert (told["reason"], told["contents"]["payload"]) == ("dead", '{"a":"<script>"}')
         assert "the destination rejected it" in told["sentence"]
-        assert [moment["kind"] for moment in told["story"]] == ["put", "attempt", "dead"]
-        assert "http_422: no such thing" in told["story"][1]["text"]
+        assert [moment["event"] for moment in told["story"]] == ["put", "attempt", "dead"]
+        assert "http_422: no such thing" in told["story"][1]["detail"]
         _, cut = await client.get(f"entries/{long}")
         assert (len(cut["contents"]["payload"]), cut["contents"]["cut"]) == (PAYLOAD_CHARACTERS, True)
         assert (await client.get(f"entries/{uuid4()}"))[0] == 404
@@ -155,20 +154,73 @@ def test_one_entry_tells_why_its_story_and_what_it_carries(store: Store) -> None
     run(store, story)
 
 
-def test_a_story_tells_what_comes_next(store: Store) -> None:
+def test_a_list_is_narrowed_by_words_and_by_reason_page_by_page(
+    file_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "STEP_ROWS", 2)
+    monkeypatch.setattr(lists, "LOOK_ROWS", 4)
+    declare(file_store)
+    bury(file_store, 5, tenant_id="a")
+    bury(file_store, 1, tenant_id="rare")
+
+    async def story(client: Client) -> None:
+        ask = "entries?channel=things&state=dead&words="
+        _, first = await client.get(f"{ask}SUCH%20rare")
+        assert first["entries"] == []
+        _, second = await client.get(f"{ask}SUCH%20rare&after={first['next']}")
+        assert ([one["tenant_id"] for one in second["entries"]], second["next"]) == (["rare"], None)
+        _, full = await client.get(f"{ask}http_422&limit=2&reason=rejected")
+        assert (len(full["entries"]), full["next"] is None) == (2, False)
+        assert (await client.get("entries?channel=things&state=dead&reason=evicted"))[1]["entries"] == []
+
+    run(file_store, story)
+
+
+def test_a_search_says_what_each_entry_was_found_by(store: Store) -> None:
     declare(store)
-    waiting = put(store)
-    finish_each(store, claim(store), Outcome.retry(code="http_500"))
-    kinds = [moment.kind for moment in story_of(store.standing(waiting))]
-    assert kinds == ["put", "attempt", "next"]
-    store.close_gate("things", "*", None, "stop")
-    assert "somebody opens" in story_of(store.standing(waiting))[-1].text
-    store.open_gate("things", "*")
-    taken = put(store)
-    claim(store)
-    told = story_of(store.standing(taken))
-    assert [moment.kind for moment in told] == ["put", "claimed", "next"]
-    assert told[1].text == f"Claimed by {OWNER}"
+    (dead,) = bury(store, tenant_id="7")
+    keyed = put(store, key="7", group_key="7")
+
+    async def story(client: Client) -> None:
+        _, found = await client.get("search?text=%207%20")
+        assert [(hit["entry"]["id"], hit["entry"]["state"], hit["matches"]) for hit in found["hits"]] == [
+            (str(keyed), "pending", ["key", "group"]),
+            (str(dead), "dead", ["tenant"]),
+        ]
+        _, by_id = await client.get(f"search?text={str(dead).upper()}")
+        assert [hit["matches"] for hit in by_id["hits"]] == [["id"]]
+        assert (await client.get("search?text="))[0] == 400
+        assert (await client.get("search?text=%20"))[0] == 400
+
+    run(store, story)
+
+
+def test_all_dead_entries_are_looked_at_first_then_discarded_and_written_down(
+    file_store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    declare(file_store)
+    bury(file_store, 7)
+    caplog.set_level(logging.WARNING, "carrick.console")
+
+    async def story(client: Client) -> None:
+        _, look = await client.get("dead?channel=things&reason=rejected")
+        assert (look["count"], len(look["oldest"])) == (7, lists.OLDEST)
+        assert [(one["reason"], one["error_code"], one["count"]) for one in look["causes"]] == [
+            ("rejected", "http_422", 7)
+        ]
+        every = {"channel": "things", "everything": True}
+        assert (await client.post("discard", {**every, "dry_run": True}))[1]["count"] == 7
+        bury(file_store, 1)
+        gone = {**every, "reason": "rejected", "died_by": look["at"], "limit": 6}
+        assert (await client.post("discard", gone))[1] == {"count": 6, "dry_run": False, "left": False}
+        assert (await client.post("discard", {**every, "died_by": look["at"]}))[1]["count"] == 1
+        assert file_store.stats()[-1].dead_count == 1
+
+    run(file_store, story)
+    assert [record.__dict__["detail"] for record in caplog.records] == [
+        {"count": 6, "reason": "rejected", "limit": 6},
+        {"count": 1},
+    ]
 
 
 def test_a_redrive_is_counted_first_then_done_and_written_down(
@@ -180,7 +232,10 @@ def test_a_redrive_is_counted_first_then_done_and_written_down(
 
     async def story(client: Client) -> None:
         some = {"channel": "things", "ids": [str(ids[0])]}
-        assert await client.post("redrive", {**some, "dry_run": True}) == (200, {"count": 1, "dry_run": True})
+        assert await client.post("redrive", {**some, "dry_run": True}) == (
+            200,
+            {"count": 1, "dry_run": True, "left": False},
+        )
         assert file_store.standing(ids[0]).state is State.DEAD
         assert caplog.records == []
         assert (await client.post("redrive", {**some, "spread_seconds": 0}))[1]["count"] == 1
@@ -205,6 +260,10 @@ def test_a_redrive_is_counted_first_then_done_and_written_down(
         ("redrive", {"channel": "things", "ids": []}),
         ("redrive", {"channel": "nowhere", "everything": True}),
         ("discard", {"channel": "things"}),
+        ("discard", {"channel": "things", "everything": True, "ids": ["0190b0f0-0000-7000-8000-000000000000"]}),
+        ("discard", {"channel": "things", "ids": ["0190b0f0-0000-7000-8000-000000000000"], "reason": "rejected"}),
+        ("discard", {"channel": "things", "everything": True, "died_by": "2030-01-01T00:00:00"}),
+        ("discard", {"channel": "nowhere", "everything": True}),
         ("discard", {"channel": "things", "ids": ["x"]}),
         ("gates/open", {"channel": "things", "scope": "planet:earth"}),
         ("gates/close", {"channel": "things", "scope": "*", "seconds": 5}),
@@ -241,7 +300,7 @@ def test_dead_entries_are_discarded_gates_are_closed_and_opened_and_leases_given
         assert [(gate.scope, gate.reason) for gate in store.gates("things")] == [("tenant:a", "on call")]
         assert (await client.post("gates/open", {"channel": "things", "scope": "tenant:a"}))[0] == 200
         assert store.gates("things") == []
-        assert (await client.post("release-expired", {"channel": "things"}))[1] == {"count": 0, "dry_run": False}
+        assert (await client.post("release-expired", {"channel": "things"}))[1]["count"] == 0
 
     run(store, story)
 
@@ -329,6 +388,34 @@ def test_a_database_that_does_not_answer_is_told_and_the_stream_goes_on(monkeypa
         assert [event.partition(b"\n")[0] for event in seen[1:]] == [b"event: trouble", b"event: overview"]
 
     asyncio.run(told())
+
+
+def test_depths_are_noted_before_anybody_watches_and_through_an_outage(
+    file_store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    declare(file_store)
+    put_run(file_store, 3)
+    monkeypatch.setattr(overview, "SLOT_SECONDS", 0)
+    monkeypatch.setattr(overview, "REST_PER_LOOK", 0)
+    stats, failures = file_store.stats, iter([StoreUnavailable("gone")])
+
+    def shaky() -> Any:
+        for failure in failures:
+            raise failure
+        return stats()
+
+    monkeypatch.setattr(file_store, "stats", shaky)
+
+    async def told() -> None:
+        async with asyncio.timeout(30), serving_console(file_store) as (_, console):
+            history, noted = console._looker._history, asyncio.Event()
+            note = history.depths
+            monkeypatch.setattr(history, "depths", lambda found: (note(found), noted.set()))
+            await noted.wait()
+            assert (history.series("things").waiting[-1], history.series("things").dead[-1]) == (3, 0)
+
+    asyncio.run(told())
+    assert "console.depths_unknown" in caplog.text
 
 
 def test_tenants_are_counted_anew_every_ten_seconds_only(file_store: Store) -> None:

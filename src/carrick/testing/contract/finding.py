@@ -29,7 +29,7 @@ class FindContract:
             for text in (str(entry_id), str(entry_id).upper(), f"k-{state}"):
                 found = store.find(text)
                 assert [(line.id, line.state) for line in found.lines] == [(entry_id, state)]
-                assert not (found.cut or found.tenants_unseen or found.ended_unseen)
+                assert (found.cut, found.tenants_unseen, found.ended_unseen) == (False, False, False)
 
     @pytest.mark.parametrize("name", ["tenant_id", "group_key"])
     def test_a_tenant_and_a_group_are_found_with_all_their_entries_what_waits_first(
