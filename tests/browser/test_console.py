@@ -19,6 +19,7 @@ from carrick_scoreboard.store.blocks import Blocks
 from carrick_scoreboard.wiring import opened_tables
 from tests.browser.driver import DESKTOP, PHONE, Bridge, Device, Page, open_device
 from tests.browser.running import Edge, Running, forwarder, running
+from tests.scenario.processes import until
 from tests.service import Service, service
 
 TOKEN: dict[str, Any] = {"INTERNAL_ADMIN_ENABLED": "true", "ADMIN_TOKEN": "secret"}
@@ -114,11 +115,11 @@ def test_a_dead_entry_is_seen_counted_and_sent_round_again(
     page.link("1 dead").click()
     page.link(f"water.level …{str(line.id)[-6:]}").click()
     page.sees("the destination rejected it")
-    page.sees("Attempt 1 failed")
+    page.sees("Attempt 1 met http_422")
     page.sees('"centimetres": 41')
     edge.strict = False
     page.button("Redrive…").click()
-    page.sees("1 dead entry of cloud would go round again")
+    page.sees("Redrive 1 dead entry?")
     assert store.standing(line.id).state is State.DEAD
     page.label("Spread over seconds").fill("0")
     page.button("Redrive").click()
@@ -143,6 +144,49 @@ def test_some_dead_entries_are_chosen_and_discarded_after_a_question(
     page.button("Discard").click()
     page.sees("1 entry of cloud removed.")
     assert [line.id for line in dead(store)] == [line.id for line in others]
+
+
+def test_all_dead_entries_are_discarded_after_a_look_and_their_channels_name(
+    edge: Edge, store: Store, browse: Callable[..., Device], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "carrick.console")
+    page = sign_in(browse(edge.url))
+    bury(store, page, 3)
+    page.link("Entries").click()
+    page.link("rejected 3").click()
+    page.button("Discard all…").click()
+    page.sees("Discard 3 dead entries for good?")
+    page.css("dialog .causes").containing("3 rejected · http_422").wait()
+    page.label("Type cloud to say that you mean all of them").fill("clout")
+    page.button("Discard").click()
+    page.sees("nothing was discarded")
+    put(store, 1, bad=True)
+    until(lambda: len(dead(store)) == 4, "one more is dead")
+    page.label("Type cloud to say that you mean all of them").fill("cloud")
+    page.button("Discard").click()
+    page.sees("3 entries of cloud removed.")
+    assert len(dead(store)) == 1  # the one that nobody was asked about
+    assert [record.__dict__["detail"] for record in caplog.records] == [{"count": 3, "reason": "rejected"}]
+
+
+def test_the_box_finds_a_key_a_group_a_tenant_and_an_id_in_every_state(
+    edge: Edge, store: Store, browse: Callable[..., Device]
+) -> None:
+    page = sign_in(browse(edge.url))
+    put(store, 1, tenant="barn", key="order-7", group_key="gauge-1")
+    put(store, 1, tenant="barn", delay_seconds=600, group_key="gauge-1")
+    (line,) = bury(store, page)
+    found = {"order-7": ["Delivered"], "gauge-1": ["Waiting", "Delivered"], "mill": ["Dead"], str(line.id): ["Dead"]}
+    for text, states in found.items():
+        page.label("Find an entry by its id, key, group or tenant").fill(text)
+        page.press("Enter")
+        page.role("heading", f"“{text}”").wait()
+        page.sees(f"{len(states)} entr")
+        assert page.evaluate("[...document.querySelectorAll('.entry .tag')].map((tag) => tag.textContent)") == states
+    page.link(f"water.level …{str(line.id)[-6:]}").click()
+    page.sees("the destination rejected it")
+    page.goto("/console/#/search?text=nobody")
+    page.sees("No entry has that id, key, group or tenant.")
 
 
 def test_a_gate_shows_its_countdown_and_is_opened(edge: Edge, store: Store, browse: Callable[..., Device]) -> None:
@@ -260,9 +304,16 @@ def test_the_pages_of_a_forwarder(edge: Edge, store: Store, browse: Callable[...
     page.sees("http_422")
     look(page, "entries", way)
     page.button("Redrive all…").click()
-    page.sees("2 dead entries of cloud would go round again")
+    page.sees("Redrive 2 dead entries?")
     look(page, "redrive", way)
     page.press("Escape")
+    page.button("Discard all…").click()
+    page.sees("Discard 2 dead entries for good?")
+    look(page, "discard", way)
+    page.press("Escape")
+    page.goto("/console/#/search?text=barn")
+    page.sees("40 entries")
+    look(page, "search", way)
     page.goto(f"/console/#/entry/{dead(store)[0].id}")
     page.sees('"centimetres": 41')
     look(page, "entry", way)

@@ -5,8 +5,10 @@ import { usePlace, type Place } from "./place.ts";
 import { Devices } from "./screens/devices.tsx";
 import { Entries } from "./screens/entries.tsx";
 import { EntryScreen } from "./screens/entry.tsx";
+import { News } from "./screens/loaded.ts";
 import { OsmScreen } from "./screens/osm.tsx";
 import { OverviewScreen } from "./screens/overview.tsx";
+import { SearchBox, SearchScreen } from "./screens/search.tsx";
 import { SignIn } from "./screens/sign-in.tsx";
 import { follow, Refused, session, signOut } from "./server.ts";
 import type { Overview, Session } from "./wire.ts";
@@ -16,6 +18,7 @@ const TITLES: Readonly<Record<string, string>> = {
   entries: "Entries",
   osm: "OSM",
   devices: "Displays",
+  search: "Search",
 };
 
 export function App() {
@@ -72,12 +75,15 @@ function Frame({ who, setWho }: { who: Session; setWho: (session: Session) => vo
             {TITLES[name] ?? name}
           </a>
         ))}
+        <SearchBox place={place} />
       </nav>
       <main>
         <div role="status" class={told ? "told" : "unseen"}>
           {told}
         </div>
-        <Screen place={place} overview={overview} />
+        <News.Provider value={overview?.at ?? ""}>
+          <Screen place={place} overview={overview} />
+        </News.Provider>
       </main>
     </AskProvider>
   );
@@ -86,6 +92,7 @@ function Frame({ who, setWho }: { who: Session; setWho: (session: Session) => vo
 function Screen({ place, overview }: { place: Place; overview: Overview | undefined }) {
   if (place.screen === "entries") return <Entries place={place} overview={overview} />;
   if (place.screen === "entry") return <EntryScreen key={place.rest} id={place.rest} />;
+  if (place.screen === "search") return <SearchScreen place={place} />;
   if (place.screen === "osm") return <OsmScreen />;
   if (place.screen === "devices") return <Devices />;
   return overview ? <OverviewScreen overview={overview} /> : <p class="soft">One moment…</p>;

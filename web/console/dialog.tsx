@@ -25,7 +25,8 @@ export interface Question {
   readonly act: (values: Values) => Promise<string>;
 }
 
-type Ask = (question: Question) => void;
+/** A question that must be looked up first may be refused by the server; that is told at the top of the page. */
+type Ask = (question: Question | Promise<Question>) => void;
 const Asking = createContext<Ask>(() => undefined);
 
 export function useAsk(): Ask {
@@ -34,8 +35,16 @@ export function useAsk(): Ask {
 
 export function AskProvider({ children, tell }: { children: ComponentChildren; tell: (said: string) => void }) {
   const [question, setQuestion] = useState<Question | undefined>();
+  const ask = async (asked: Question | Promise<Question>): Promise<void> => {
+    try {
+      setQuestion(await asked);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      tell(error.message);
+    }
+  };
   return (
-    <Asking.Provider value={setQuestion}>
+    <Asking.Provider value={(asked) => void ask(asked)}>
       {children}
       {question && <Dialog question={question} close={() => setQuestion(undefined)} tell={tell} />}
     </Asking.Provider>
@@ -125,5 +134,5 @@ function Input({ field, id }: { field: Field; id: string }) {
     ...(field.hint && { "aria-describedby": `${id}-hint` }),
   };
   if (field.kind === "number") return <input {...shared} type="number" min={0} max={31_536_000} />;
-  return <input {...shared} type="text" maxLength={500} />;
+  return <input {...shared} type="text" maxLength={500} autocomplete="off" />;
 }

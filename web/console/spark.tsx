@@ -9,14 +9,19 @@ interface Given {
   readonly value: string;
   readonly points: Points;
   readonly bad?: boolean;
+  /** How its figures are said, for the highest of the hour. */
+  readonly said: (value: number) => string;
 }
 
-export function Spark({ label, value, points, bad }: Given) {
+export function Spark({ label, value, points, bad, said }: Given) {
   const most = Math.max(...points.map((point) => point ?? 0), 0);
   return (
     <div class={`spark${bad ? " bad" : ""}`}>
       <span class="spark-label">{label}</span>
-      <span class="spark-value">{value}</span>
+      <span class="spark-value">
+        {value}
+        {most > 0 && <span class="spark-most"> · max {said(most)}</span>}
+      </span>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
         <path class="spark-base" d={`M0 ${HEIGHT - 0.5}H${WIDTH}`} />
         {runs(points).map((run) => (

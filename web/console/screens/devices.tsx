@@ -6,7 +6,7 @@ import type { Device } from "../wire.ts";
 import { useLoaded } from "./loaded.ts";
 
 export function Devices() {
-  const { value, refused, load } = useLoaded<{ readonly devices: readonly Device[] }>("devices");
+  const { value, refused, load } = useLoaded<{ readonly devices: readonly Device[] }>("devices", () => true);
   const ask = useAsk();
   if (refused) return <p class="refused" role="alert">{refused}</p>;
   if (!value) return <p class="soft">One moment…</p>;

@@ -1,65 +1,32 @@
-/** Entries of a channel by state and tenant, page by page; the dead ones can be sent round again or removed. */
+/** Entries of a channel by state, tenant and words, page by page; the dead ones can be sent round again or removed. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ago, counted } from "../../shared/words.ts";
-import { discarding, redriving } from "../dead.tsx";
+import { discarding, redriving, type Choice } from "../dead.tsx";
 import { useAsk } from "../dialog.tsx";
-import { entriesPlace, type Place } from "../place.ts";
+import { entriesPlace, queryOf, type Filters, type Place } from "../place.ts";
 import { read, Refused } from "../server.ts";
-import { STATES, type Line, type Lines, type Overview } from "../wire.ts";
-import { span } from "../words.ts";
-
-const NAMES = { dead: "Dead", pending: "Waiting", claimed: "On the way", delivered: "Delivered" };
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+import { STATES, type Dead, type Line, type Lines, type Overview } from "../wire.ts";
+import { short } from "../words.ts";
+import { useLoaded } from "./loaded.ts";
+import { NAMES, Row } from "./row.tsx";
 
 export function Entries({ place, overview }: { place: Place; overview: Overview | undefined }) {
-  const channels = overview?.channels.map(({ stats }) => stats.channel) ?? [];
   // chosen once: the list must not change under somebody's hands because another channel got worse
   const first = useRef<string | undefined>(undefined);
   first.current ??= worst(overview);
-  const channel = place.query.get("channel") ?? first.current ?? "";
-  const state = place.query.get("state") ?? "dead";
-  const tenant = place.query.get("tenant") ?? undefined;
-  const go = (changed: { channel?: string; state?: string; tenant?: string }): void => {
-    const next = { channel, state, tenant, ...changed };
-    location.hash = entriesPlace(next.channel, next.state, next.tenant || undefined);
+  const given = (name: string): string => place.query.get(name) ?? "";
+  const filters: Filters = {
+    channel: given("channel") || first.current || "",
+    state: given("state") || "dead",
+    tenant: given("tenant"),
+    reason: given("state") in { "": 0, dead: 0 } ? given("reason") : "",
+    words: given("words"),
   };
-  const search = (event: Event): void => {
-    event.preventDefault();
-    const wanted = String(new FormData(event.currentTarget as HTMLFormElement).get("tenant")).trim();
-    if (UUID.test(wanted)) location.hash = `#/entry/${wanted.toLowerCase()}`;
-    else go({ tenant: wanted });
-  };
+  const channels = overview?.channels.map(({ stats }) => stats.channel) ?? [];
   return (
     <section aria-labelledby="entries">
       <h2 id="entries">Entries</h2>
-      <div class="filters">
-        <label>
-          Channel
-          <select value={channel} onChange={(event) => go({ channel: event.currentTarget.value })}>
-            {(channels.includes(channel) ? channels : [channel, ...channels]).map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
-        <label>
-          State
-          <select value={state} onChange={(event) => go({ state: event.currentTarget.value })}>
-            {STATES.map((name) => (
-              <option key={name} value={name}>
-                {NAMES[name]}
-              </option>
-            ))}
-          </select>
-        </label>
-        <form onSubmit={search} role="search">
-          <label>
-            Tenant, or an entry's id
-            <input name="tenant" type="search" maxLength={255} defaultValue={tenant ?? ""} key={tenant} />
-          </label>
-          <button type="submit">Find</button>
-        </form>
-      </div>
-      {channel && <List key={`${channel} ${state} ${tenant}`} channel={channel} state={state} tenant={tenant} />}
+      <Choosing filters={filters} channels={channels} />
+      {filters.channel && <List key={JSON.stringify(filters)} filters={filters} />}
     </section>
   );
 }
@@ -70,25 +37,63 @@ function worst(overview: Overview | undefined): string | undefined {
   return [...stats].sort((a, b) => b.dead_count - a.dead_count || b.pending_count - a.pending_count)[0]?.channel;
 }
 
-interface Asked {
-  readonly channel: string;
-  readonly state: string;
-  readonly tenant: string | undefined;
+function Choosing({ filters, channels }: { filters: Filters; channels: readonly string[] }) {
+  const { channel, state, tenant = "", words = "" } = filters;
+  const go = (changed: Partial<Filters>): void => {
+    location.hash = entriesPlace({ ...filters, ...changed });
+  };
+  const find = (event: Event): void => {
+    event.preventDefault();
+    const typed = new FormData(event.currentTarget as HTMLFormElement);
+    go({ tenant: String(typed.get("tenant")).trim(), words: String(typed.get("words")).trim() });
+  };
+  return (
+    <form class="filters" onSubmit={find} key={`${tenant} ${words}`}>
+      <label>
+        Channel
+        <select value={channel} onChange={(event) => go({ channel: event.currentTarget.value, reason: "" })}>
+          {(channels.includes(channel) ? channels : [channel, ...channels]).map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </label>
+      <label>
+        State
+        <select value={state} onChange={(event) => go({ state: event.currentTarget.value, reason: "" })}>
+          {STATES.map((name) => (
+            <option key={name} value={name}>
+              {NAMES[name]}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        Tenant
+        <input name="tenant" maxLength={255} defaultValue={tenant} autocomplete="off" autocapitalize="off" />
+      </label>
+      <label>
+        Words
+        <input name="words" type="search" maxLength={255} defaultValue={words} placeholder="of error, type, key, id" autocomplete="off" />
+      </label>
+      <button type="submit">Apply</button>
+    </form>
+  );
 }
 
-function List({ channel, state, tenant }: Asked) {
+interface Listed {
+  readonly lines: readonly Line[] | undefined;
+  readonly next: string | null;
+  readonly refused: string;
+  readonly load: (after: string | null) => Promise<void>;
+}
+
+function useList(filters: Filters): Listed {
   const [lines, setLines] = useState<readonly Line[] | undefined>();
   const [next, setNext] = useState<string | null>(null);
   const [refused, setRefused] = useState("");
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
-  const [words, setWords] = useState("");
-  const ask = useAsk();
   const load = async (after: string | null): Promise<void> => {
-    const query = new URLSearchParams({ channel, state, limit: "50" });
-    if (tenant !== undefined) query.set("tenant", tenant);
-    if (after !== null) query.set("after", after);
     try {
-      const page = await read<Lines>(`entries?${query.toString()}`);
+      const page = await read<Lines>(`entries?${queryOf({ ...filters, limit: "50", after: after ?? undefined })}`);
       setLines((before) => [...(after === null ? [] : (before ?? [])), ...page.entries]);
       setNext(page.next);
       setRefused("");
@@ -98,101 +103,120 @@ function List({ channel, state, tenant }: Asked) {
     }
   };
   useEffect(() => void load(null), []);
+  return { lines, next, refused, load };
+}
+
+function List({ filters }: { filters: Filters }) {
+  const { lines, next, refused, load } = useList(filters);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [looks, setLooks] = useState(0);
+  const isDead = filters.state === "dead";
   const changed = (): void => {
     setChosen(new Set());
+    setLooks(looks + 1);
     void load(null);
   };
   if (refused) return <p class="refused" role="alert">{refused}</p>;
   if (!lines) return <p class="soft">One moment…</p>;
-  const shown = lines.filter((line) => matches(line, words));
-  const ids = shown.map((line) => line.id).filter((id) => chosen.has(id));
   const toggle = (id: string): void => {
     const changedSet = new Set(chosen);
     if (!changedSet.delete(id)) changedSet.add(id);
     setChosen(changedSet);
   };
+  const narrowed = Boolean(filters.tenant || filters.words);
   return (
     <>
+      {isDead && <Causes key={looks} filters={filters} />}
       <div class="tools">
-        <label class="narrow">
-          Narrow what is listed
-          <input type="search" value={words} onInput={(event) => setWords(event.currentTarget.value)} />
-        </label>
+        {isDead && lines.length > 0 && (
+          <label class="choose-all">
+            <input
+              type="checkbox"
+              checked={chosen.size === lines.length}
+              onChange={(event) => setChosen(new Set(event.currentTarget.checked ? lines.map((line) => line.id) : []))}
+            />
+            {chosen.size ? `${chosen.size} chosen` : "Choose all shown"}
+          </label>
+        )}
         <button type="button" class="quiet" onClick={changed}>
           Refresh
         </button>
-        {state === "dead" && lines.length > 0 && (
-          <div class="buttons">
-            <button type="button" disabled={!ids.length} onClick={() => ask(discarding(channel, ids, changed))}>
-              {ids.length ? `Discard ${ids.length}…` : "Discard…"}
-            </button>
-            <button type="button" disabled={!ids.length} onClick={() => void redriving(channel, ids, changed).then(ask)}>
-              {ids.length ? `Redrive ${ids.length}…` : "Redrive…"}
-            </button>
-            <button type="button" class="main" onClick={() => void redriving(channel, undefined, changed).then(ask)}>
-              Redrive all…
-            </button>
-          </div>
+        {isDead && lines.length > 0 && (
+          <Acts filters={filters} lines={lines.filter((line) => chosen.has(line.id))} all={!narrowed} changed={changed} />
         )}
       </div>
-      {shown.length === 0 && <p class="soft">{lines.length ? "Nothing of what is listed fits." : "There is none."}</p>}
+      {lines.length === 0 && (
+        <p class="soft">{next === null ? "There is none." : "None among those looked at so far; there are more to look at."}</p>
+      )}
       <ul class="rows">
-        {shown.map((line) => (
-          <Row key={line.id} line={line} chosen={chosen.has(line.id)} {...(state === "dead" && { toggle })} />
+        {lines.map((line) => (
+          <Row key={line.id} line={line}>
+            {isDead && (
+              <input
+                type="checkbox"
+                checked={chosen.has(line.id)}
+                onChange={() => toggle(line.id)}
+                aria-label={`Choose ${line.event_type} ${line.id.slice(-6)}`}
+              />
+            )}
+          </Row>
         ))}
       </ul>
       {next !== null && (
-        <button type="button" onClick={() => void load(next)}>
-          Show more
+        <button type="button" class="more" onClick={() => void load(next)}>
+          {narrowed || filters.reason ? "Look further" : "Show more"}
         </button>
       )}
     </>
   );
 }
 
-function matches(line: Line, words: string): boolean {
-  const { id, tenant_id, event_type, key, group_key, dlq_reason, last_error_code, last_error_message } = line;
-  const text = [id, tenant_id, event_type, key, group_key, dlq_reason, last_error_code, last_error_message]
-    .join(" ")
-    .toLowerCase();
-  return words.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+interface Acting {
+  readonly filters: Filters;
+  readonly lines: readonly Line[];
+  /** Whether the list is not narrowed by what the server cannot take back out of "all". */
+  readonly all: boolean;
+  readonly changed: () => void;
 }
 
-function Row({ line, chosen, toggle }: { line: Line; chosen: boolean; toggle?: (id: string) => void }) {
-  const error = [line.last_error_code, line.last_error_message].filter(Boolean).join(": ");
+/** For those chosen; for all of the channel, or of one reason, when none is. */
+function Acts({ filters: { channel, reason }, lines, all, changed }: Acting) {
+  const ask = useAsk();
+  if (lines.length === 0 && !all) return null;
+  const choice: Choice = lines.length ? { channel, lines } : { channel, reason: reason || undefined };
+  const many = lines.length || "all";
   return (
-    <li class="card row entry">
-      {toggle && (
-        <input
-          type="checkbox"
-          checked={chosen}
-          onChange={() => toggle(line.id)}
-          aria-label={`Choose ${line.event_type} ${line.id.slice(-6)}`}
-        />
-      )}
-      <div class="row-main">
-        <a class="entry-name" href={`#/entry/${line.id}`}>
-          {line.event_type} <span class="mono soft">…{line.id.slice(-6)}</span>
-        </a>
-        <p class="soft">
-          {line.tenant_id || "no tenant"}
-          {line.group_key !== null && ` · group ${line.group_key}`} · {counted(line.attempt_count, "attempt")}
-        </p>
-        {error && <p class="error break">{error}</p>}
-      </div>
-      <p class="row-side">
-        {line.dlq_reason && <span class="tag bad">{line.dlq_reason}</span>}
-        <span class="soft">{when(line)}</span>
-      </p>
-    </li>
+    <div class="buttons push">
+      <button type="button" onClick={() => ask(discarding(choice, changed))}>
+        Discard {many}…
+      </button>
+      <button type="button" class="main" onClick={() => ask(redriving(choice, changed))}>
+        Redrive {many}…
+      </button>
+    </div>
   );
 }
 
-function when(line: Line): string {
-  const now = Date.now();
-  if (line.failed_at) return `died ${ago(Date.parse(line.failed_at), now)}`;
-  if (line.delivered_at) return `delivered ${ago(Date.parse(line.delivered_at), now)}`;
-  if (line.claimed_by) return `with ${line.claimed_by}`;
-  const due = line.next_attempt_at ? (Date.parse(line.next_attempt_at) - now) / 1000 : 0;
-  return due > 1 ? `due in ${span(due)}` : `put ${ago(Date.parse(line.created_at), now)}`;
+/** What the dead entries of the channel died of; one narrows the list to itself. */
+function Causes({ filters }: { filters: Filters }) {
+  const { value } = useLoaded<Dead>(`dead?${queryOf({ channel: filters.channel })}`);
+  if (!value || value.causes.length === 0) return null;
+  const counts = new Map<string, number>();
+  for (const { reason, count } of value.causes) counts.set(reason, (counts.get(reason) ?? 0) + count);
+  const link = (reason: string, name: string, count: number) => (
+    <a
+      key={name}
+      class="chip"
+      href={entriesPlace({ ...filters, reason })}
+      aria-current={(filters.reason ?? "") === reason ? "true" : undefined}
+    >
+      {name} <b class="number">{short(count)}</b>
+    </a>
+  );
+  return (
+    <p class="chips" role="group" aria-label="What they died of">
+      {link("", "all", value.count)}
+      {[...counts].map(([reason, count]) => link(reason, reason, count))}
+    </p>
+  );
 }

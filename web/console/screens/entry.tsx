@@ -3,20 +3,22 @@ import { ago } from "../../shared/words.ts";
 import { discarding, redriving } from "../dead.tsx";
 import { useAsk } from "../dialog.tsx";
 import { entriesPlace } from "../place.ts";
-import type { Entry, Moment } from "../wire.ts";
+import type { Entry, Happening } from "../wire.ts";
 import { bytes, pretty, span } from "../words.ts";
 import { useLoaded } from "./loaded.ts";
 
 export function EntryScreen({ id }: { id: string }) {
-  const { value: entry, refused, load } = useLoaded<Entry>(`entries/${encodeURIComponent(id)}`);
+  const { value: entry, refused, load } = useLoaded<Entry>(`entries/${encodeURIComponent(id)}`, moves);
   const ask = useAsk();
   if (refused) return <p class="refused" role="alert">{refused}</p>;
   if (!entry) return <p class="soft">One moment…</p>;
   const { standing } = entry;
-  const back = entriesPlace(standing.channel, standing.state);
+  const { channel, state } = standing;
+  const back = entriesPlace({ channel, state });
   const leave = (): void => {
     location.hash = back;
   };
+  const choice = { channel: standing.channel, lines: [{ ...standing, ...entry.contents }] };
   const tone = { dead: "bad", delivered: "good", pending: "calm", claimed: "calm" }[standing.state];
   return (
     <section aria-labelledby="entry">
@@ -31,10 +33,10 @@ export function EntryScreen({ id }: { id: string }) {
         <div class="buttons push">
           {standing.state === "dead" && (
             <>
-              <button type="button" onClick={() => ask(discarding(standing.channel, [id], leave))}>
+              <button type="button" onClick={() => ask(discarding(choice, leave))}>
                 Discard…
               </button>
-              <button type="button" class="main" onClick={() => void redriving(standing.channel, [id], load).then(ask)}>
+              <button type="button" class="main" onClick={() => ask(redriving(choice, load))}>
                 Redrive…
               </button>
             </>
@@ -54,15 +56,24 @@ export function EntryScreen({ id }: { id: string }) {
   );
 }
 
-function Story({ story, now }: { story: readonly Moment[]; now: number }) {
+/** An entry that has ended stays as it is. */
+function moves({ standing }: Entry): boolean {
+  return standing.state === "pending" || standing.state === "claimed";
+}
+
+function Story({ story, now }: { story: readonly Happening[]; now: number }) {
   return (
     <section aria-labelledby="story">
       <h3 id="story">Story</h3>
       <ol class="story">
-        {story.map((moment) => (
-          <li key={moment.kind + moment.text} class={`moment ${moment.kind}`}>
-            <p class="break">{moment.text}</p>
-            <p class="soft">{moment.at && <time dateTime={moment.at}>{whenIs(moment.at, now)}</time>}</p>
+        {story.map(({ at, event, detail }) => (
+          <li key={event + detail} class={`moment ${event}`}>
+            <p class="break">{detail}</p>
+            {at && (
+              <p class="soft">
+                <time dateTime={at}>{whenIs(at, now)}</time>
+              </p>
+            )}
           </li>
         ))}
       </ol>

@@ -3,11 +3,11 @@ import { ago } from "../../shared/words.ts";
 import { useAsk } from "../dialog.tsx";
 import { act } from "../server.ts";
 import type { Osm } from "../wire.ts";
-import { opening } from "../words.ts";
+import { opening, span } from "../words.ts";
 import { useLoaded } from "./loaded.ts";
 
 export function OsmScreen() {
-  const { value: osm, refused, load } = useLoaded<Osm>("osm");
+  const { value: osm, refused, load } = useLoaded<Osm>("osm", () => true);
   const ask = useAsk();
   if (refused) return <p class="refused" role="alert">{refused}</p>;
   if (!osm) return <p class="soft">One moment…</p>;
@@ -68,6 +68,7 @@ function User({ user }: { user: Osm["users"][number] }) {
         <p class="soft">
           {user.last_used_at ? `used ${ago(Date.parse(user.last_used_at), Date.now())}` : "not used yet"}
           {user.revoked_at && " · must sign in again"}
+          {user.reset_at && Date.parse(user.reset_at) > Date.now() && ` · budget anew in ${span((Date.parse(user.reset_at) - Date.now()) / 1000)}`}
         </p>
         {share !== undefined && (
           <div class="bar" aria-hidden="true">

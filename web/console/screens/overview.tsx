@@ -1,6 +1,6 @@
 /** All channels at a glance, gates, tenants and replicas. */
 import { useEffect, useState } from "preact/hooks";
-import { counted } from "../../shared/words.ts";
+import { ago, counted } from "../../shared/words.ts";
 import { useAsk } from "../dialog.tsx";
 import { entriesPlace } from "../place.ts";
 import { act } from "../server.ts";
@@ -18,7 +18,7 @@ export function OverviewScreen({ overview }: { overview: Overview }) {
         {overview.channels.length === 0 && <p class="soft">No channel has been declared yet.</p>}
         <div class="channels">
           {overview.channels.map((channel) => (
-            <ChannelCard key={channel.stats.channel} channel={channel} />
+            <ChannelCard key={channel.stats.channel} channel={channel} now={now} />
           ))}
         </div>
       </section>
@@ -72,7 +72,7 @@ function Figure({ name, value, tone = "" }: { name: string; value: string; tone?
   );
 }
 
-function ChannelCard({ channel }: { channel: Channel }) {
+function ChannelCard({ channel, now }: { channel: Channel; now: number }) {
   const { stats, lately, series } = channel;
   const ask = useAsk();
   const release = (): void =>
@@ -86,7 +86,7 @@ function ChannelCard({ channel }: { channel: Channel }) {
       },
     });
   const link = (state: string, count: number, name: string, tone = "") => (
-    <a class={`count ${count ? tone : ""}`} href={entriesPlace(stats.channel, state)}>
+    <a class={`count ${count ? tone : ""}`} href={entriesPlace({ channel: stats.channel, state })}>
       <b>{short(count)}</b> {name}
     </a>
   );
@@ -104,24 +104,33 @@ function ChannelCard({ channel }: { channel: Channel }) {
         {link("dead", stats.dead_count, "dead", "bad")}
       </p>
       <div class="sparks">
+        <Spark label="Backlog" value={short(stats.pending_count + stats.claimed_count)} points={series.waiting} said={short} />
         <Spark
-          label="Backlog"
-          value={stats.oldest_pending_age_seconds === null ? "empty" : `oldest ${span(stats.oldest_pending_age_seconds)}`}
-          points={series.waiting}
+          label="Oldest"
+          value={stats.oldest_pending_age_seconds === null ? "–" : span(stats.oldest_pending_age_seconds)}
+          points={series.oldest}
+          said={span}
         />
-        <Spark label="Delivered" value={`${rate(lately.delivered_per_second)}/s`} points={series.delivered} />
+        <Spark label="Delivered" value={`${rate(lately.delivered_per_second)}/s`} points={series.delivered} said={rate} />
         <Spark
           label="Latency"
           value={lately.latency_ms === null ? "–" : milliseconds(lately.latency_ms)}
           points={series.latency_ms}
+          said={milliseconds}
         />
         <Spark
           label="Errors"
           value={lately.error_share === null ? "–" : percent(lately.error_share)}
           points={series.errors}
           bad={(lately.error_share ?? 0) > 0}
+          said={percent}
         />
+        <Spark label="Dead" value={short(stats.dead_count)} points={series.dead} bad={stats.dead_count > 0} said={short} />
       </div>
+      <p class="soft">
+        {stats.last_success_at ? `Last delivered ${ago(Date.parse(stats.last_success_at), now)}` : "Nothing delivered yet"}
+        {stats.last_error_at && ` · last error ${ago(Date.parse(stats.last_error_at), now)}`}
+      </p>
       {stats.claimed_count > 0 && (
         <button type="button" class="quiet" onClick={release}>
           Give back expired leases…
@@ -212,7 +221,7 @@ function Tenants({ overview }: { overview: Overview }) {
       <ul class="rows">
         {overview.tenants.map((tenant) => (
           <li key={`${tenant.channel} ${tenant.tenant_id}`} class="bar-row">
-            <a href={entriesPlace(tenant.channel, "pending", tenant.tenant_id)}>{tenant.tenant_id || "(no tenant)"}</a>
+            <a href={entriesPlace({ channel: tenant.channel, state: "pending", tenant: tenant.tenant_id })}>{tenant.tenant_id || "(no tenant)"}</a>
             <span class="soft">{tenant.channel}</span>
             <span class="number">{said(tenant)}</span>
             <div class="bar" aria-hidden="true">
@@ -254,7 +263,7 @@ function ReplicaRow({ replica, own, now }: { replica: Replica; own: boolean; now
     <li class="bar-row">
       <b class="break">{replica.owner}</b>
       <span class={`tag ${gone ? "bad" : "good"}`}>
-        {own ? "this one" : gone ? `silent for ${span(late)}` : "alive"}
+        {own ? "this one" : gone ? `silent for ${span(late)}` : `alive, next sign within ${span(Math.ceil(-late))}`}
       </span>
       <span class="soft wide">
         {replica.signs
