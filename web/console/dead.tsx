@@ -4,7 +4,7 @@ import type { Question } from "./dialog.tsx";
 import { queryOf } from "./place.ts";
 import { act, read, Refused } from "./server.ts";
 import type { Cause, Changed, Dead, Line } from "./wire.ts";
-import { moment, short } from "./words.ts";
+import { between, short } from "./words.ts";
 
 /** Dead entries of a channel: these lines, or all that died of a reason, or simply all. */
 export interface Choice {
@@ -112,7 +112,7 @@ function Which({ found }: { found: Found }) {
         {causes.map((cause) => (
           <li key={`${cause.reason} ${cause.error_code}`}>
             <b class="number">{short(cause.count)}</b> <CauseName cause={cause} />
-            <span class="soft"> · {cause.count > 1 ? `${moment(cause.first_at)} to ${moment(cause.last_at)}` : moment(cause.last_at)}</span>
+            <span class="soft"> · {between(cause.first_at, cause.last_at)}</span>
           </li>
         ))}
       </ul>

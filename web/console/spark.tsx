@@ -18,10 +18,7 @@ export function Spark({ label, value, points, bad, said }: Given) {
   return (
     <div class={`spark${bad ? " bad" : ""}`}>
       <span class="spark-label">{label}</span>
-      <span class="spark-value">
-        {value}
-        {most > 0 && <span class="spark-most"> · max {said(most)}</span>}
-      </span>
+      <span class="spark-value">{value}</span>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
         <path class="spark-base" d={`M0 ${HEIGHT - 0.5}H${WIDTH}`} />
         {runs(points).map((run) => (
@@ -31,6 +28,7 @@ export function Spark({ label, value, points, bad, said }: Given) {
           </g>
         ))}
       </svg>
+      <span class="spark-most">{most > 0 ? `highest ${said(most)}` : "\u00a0"}</span>
     </div>
   );
 }

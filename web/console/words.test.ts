@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytes, milliseconds, opening, percent, pretty, rate, scope, short, span } from "./words.ts";
+import { between, bytes, milliseconds, opening, percent, perSecond, pretty, scope, short, span } from "./words.ts";
 
 test("large counts are short", () => {
   assert.deepEqual([0, 9999, 12_345, 250_000, 4_500_000].map(short), ["0", "9,999", "12.3k", "250k", "4.5M"]);
@@ -11,10 +11,16 @@ test("spans have two units at most, and none is negative", () => {
 });
 
 test("rates, shares, sizes and latencies have the digits that help", () => {
-  assert.deepEqual([0, 0.25, 3.42, 1234].map(rate), ["0", "0.25", "3.4", "1,234"]);
+  assert.deepEqual([0, 0.25, 3.42, 1234].map(perSecond), ["0/s", "0.25/s", "3.4/s", "1,234/s"]);
   assert.deepEqual([0, 0.0001, 0.05, 1].map(percent), ["0 %", "< 0.1 %", "5.0 %", "100 %"]);
   assert.deepEqual([12, 1500, 25_000_000].map(bytes), ["12 B", "1.5 kB", "25 MB"]);
   assert.deepEqual([3.2, 1500, 30_000].map(milliseconds), ["3 ms", "1.5 s", "30 s"]);
+});
+
+test("a stretch of time names its day once", () => {
+  assert.equal(between("2026-03-02T12:00:10", "2026-03-02T12:00:50"), "2 Mar, 12:00");
+  assert.equal(between("2026-03-02T12:00:00", "2026-03-02T18:05:00"), "2 Mar, 12:00 to 18:05");
+  assert.equal(between("2026-03-02T12:00:00", "2026-03-12T18:05:00"), "2 Mar, 12:00 to 12 Mar, 18:05");
 });
 
 test("a gate says whose it is and when it opens", () => {

@@ -7,10 +7,10 @@ export function short(count: number): string {
   return `${(count / size).toFixed(count < 100 * size ? 1 : 0)}${unit}`;
 }
 
-/** A rate with as many digits as help: 0, 0.25, 3.4, 120. */
-export function rate(perSecond: number): string {
-  if (perSecond === 0 || perSecond >= 100) return short(Math.round(perSecond));
-  return perSecond.toFixed(perSecond < 1 ? 2 : 1);
+/** A rate with as many digits as help: 0/s, 0.25/s, 3.4/s, 120/s. */
+export function perSecond(rate: number): string {
+  if (rate === 0 || rate >= 100) return `${short(Math.round(rate))}/s`;
+  return `${rate.toFixed(rate < 1 ? 2 : 1)}/s`;
 }
 
 /** Seconds in the two largest units: 8 s, 3 min 5 s, 2 h 10 min, 4 d 3 h. */
@@ -53,6 +53,14 @@ export function milliseconds(value: number): string {
 /** A moment with its day: 3 May, 14:05. */
 export function moment(at: string): string {
   return new Date(at).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+}
+
+/** From one moment to another; the day only once, and one of them where they are the same. */
+export function between(first: string, last: string): string {
+  const [from, to] = [moment(first), moment(last)];
+  if (from === to) return from;
+  const [day, hour] = to.split(", ");
+  return from.startsWith(`${day},`) && hour ? `${from} to ${hour}` : `${from} to ${to}`;
 }
 
 /** The gate's scope for people: the whole channel, tenant mill, principal 17. */

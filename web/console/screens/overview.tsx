@@ -6,7 +6,7 @@ import { entriesPlace } from "../place.ts";
 import { act } from "../server.ts";
 import { Spark } from "../spark.tsx";
 import type { Changed, Channel, Gate, Overview, Replica, Tenant } from "../wire.ts";
-import { bytes, milliseconds, opening, percent, rate, scope, short, span } from "../words.ts";
+import { bytes, milliseconds, opening, percent, perSecond, scope, short, span } from "../words.ts";
 
 export function OverviewScreen({ overview }: { overview: Overview }) {
   const now = useClock(overview.at);
@@ -58,7 +58,7 @@ function Totals({ overview }: { overview: Overview }) {
       <Figure name="On the way" value={short(sum((one) => one.stats.claimed_count))} />
       <Figure name="Dead" value={short(dead)} tone={dead ? "bad" : ""} />
       <Figure name="Oldest waits" value={oldest ? span(oldest) : "–"} />
-      <Figure name="Delivered" value={`${rate(sum((one) => one.lately.delivered_per_second))}/s`} />
+      <Figure name="Delivered" value={perSecond(sum((one) => one.lately.delivered_per_second))} />
     </dl>
   );
 }
@@ -111,7 +111,7 @@ function ChannelCard({ channel, now }: { channel: Channel; now: number }) {
           points={series.oldest}
           said={span}
         />
-        <Spark label="Delivered" value={`${rate(lately.delivered_per_second)}/s`} points={series.delivered} said={rate} />
+        <Spark label="Delivered" value={perSecond(lately.delivered_per_second)} points={series.delivered} said={perSecond} />
         <Spark
           label="Latency"
           value={lately.latency_ms === null ? "–" : milliseconds(lately.latency_ms)}

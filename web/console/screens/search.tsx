@@ -3,7 +3,7 @@ import { counted } from "../../shared/words.ts";
 import { entriesPlace, queryOf, searchPlace, type Place } from "../place.ts";
 import type { Search } from "../wire.ts";
 import { useLoaded } from "./loaded.ts";
-import { Row } from "./row.tsx";
+import { NAMES, Row } from "./row.tsx";
 
 /** The one box, at the top of every screen. */
 export function SearchBox({ place }: { place: Place }) {
@@ -77,7 +77,7 @@ function Further({ found }: { found: Search }) {
   for (const { entry, matches } of found.hits) {
     if (!matches.includes("tenant")) continue;
     const { channel, state, tenant_id: tenant } = entry;
-    lists.set(entriesPlace({ channel, state, tenant }), `${state} in ${channel}`);
+    lists.set(entriesPlace({ channel, state, tenant }), `${NAMES[state].toLowerCase()} in ${channel}`);
   }
   if (lists.size === 0) return null;
   return (
