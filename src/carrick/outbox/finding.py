@@ -15,7 +15,7 @@ from uuid import UUID
 from carrick.entry import Found, Line
 from carrick.errors import InvalidInput
 
-MOST_PAIRS = 1_000
+MOST_PAIRS = 5_000
 """In so many pairs of channel and tenant a key or a group is looked for when no tenant is given."""
 LOOK_ROWS = 10_000
 """So many ended entries are looked at, over all channels and both states."""

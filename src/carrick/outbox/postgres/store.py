@@ -285,7 +285,10 @@ class PostgresStore:
     ) -> int:
         check_limit("max_rows", max_rows, MOST_DISCARDED)
         chosen = {"channel": channel, "reason": reason, "died_by": died_by, "max_rows": max_rows}
-        return int(self._pinned("discard_all", **chosen)[0][0])
+        for count, _ in self._pinned("discard_all", **chosen):
+            return int(count)
+        self._check_channel(channel)
+        return 0
 
     def dead(self, channel: str, *, reason: str | None = None) -> list[DeadCount]:
         fields = DeadCount.__struct_fields__
