@@ -10,6 +10,7 @@ from cyclopts import App, CycloptsError, Parameter
 from carrick import wiring
 from carrick.cli.printing import AsJson, Flag, print_json, print_line, print_table
 from carrick.entry import State
+from carrick.outbox.dead import discard_all
 from carrick.settings import read_settings
 
 app = App(name="dlq", help="Dead entries: look at them, send them round again, or remove them.")
@@ -150,24 +151,53 @@ def redrive(
 
 
 @app.command
-def discard(channel: str, ids: tuple[UUID, ...], /, *, as_json: AsJson = False, database: str | None = None) -> int:
-    """Remove dead entries for good.
+def discard(
+    channel: str,
+    ids: tuple[UUID, ...] = (),
+    /,
+    *,
+    everything: Annotated[bool, Parameter(name="--all", negative="")] = False,
+    reason: str | None = None,
+    limit: Annotated[int | None, Parameter(name="--limit")] = None,
+    dry_run: Flag = False,
+    as_json: AsJson = False,
+    database: str | None = None,
+) -> int:
+    """Remove dead entries for good. This cannot be taken back.
 
     Parameters
     ----------
     channel
         The channel.
     ids
-        The entries. Those that are not dead stay.
+        The entries; or give --all. Those that are not dead stay.
+    everything
+        All dead entries of the channel, narrowed by --reason and --limit.
+    reason
+        With --all: only those that died of this reason.
+    limit
+        With --all: at most so many, the oldest first.
+    dry_run
+        Change nothing: say how many it would be.
     as_json
         Print JSON for a script to read.
     database
         The database to use instead of DATABASE_URL.
     """
+    if bool(ids) == everything:
+        raise CycloptsError(msg="Give the ids of entries, or --all.")
+    if ids and (reason is not None or limit is not None):
+        raise CycloptsError(msg="--reason and --limit go with --all.")
     with wiring.opened_store(database or read_settings().database_url) as store:
-        count = store.discard(channel, list(ids))
+        if dry_run:  # the dead among them, as a redrive would find them
+            chosen = list(ids) if ids else None
+            count = store.redrive(channel, ids=chosen, reason=reason, max_rows=limit, dry_run=True)
+        elif ids:
+            count = store.discard(channel, list(ids))
+        else:
+            count = discard_all(store, channel, reason=reason, limit=limit).entries
     if as_json:
-        print_json({"discarded": count})
+        print_json({"discarded": count, "dry_run": dry_run})
         return 0
-    print_line(f"discarded: {count}")
+    print_line(f"{'would be discarded' if dry_run else 'discarded'}: {count}")
     return 0

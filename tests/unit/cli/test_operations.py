@@ -124,7 +124,22 @@ def test_redrive_wants_ids_or_all(store: SqliteStore, capsys: pytest.CaptureFixt
     assert run(["dlq", "redrive", "things", "--all", "--dry-run", "--json"]) == 0
     assert json.loads(printed(capsys)) == {"redriven": 1, "dry_run": True}
     assert run(["dlq", "discard", "things", ids[-1], "--json"]) == 0
-    assert json.loads(printed(capsys)) == {"discarded": 1}
+    assert json.loads(printed(capsys)) == {"discarded": 1, "dry_run": False}
+
+
+def test_all_dead_entries_of_a_reason_are_counted_and_discarded(
+    store: SqliteStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids = dead(store, 3)
+    assert run(["dlq", "discard", "things"]) == 2
+    assert run(["dlq", "discard", "things", ids[0], "--reason", "rejected"]) == 2
+    assert run(["dlq", "discard", "things", "--all", "--reason", "rejected", "--dry-run"]) == 0
+    assert printed(capsys) == "would be discarded: 3\n"
+    assert run(["dlq", "discard", "things", "--all", "--reason", "evicted"]) == 0
+    assert printed(capsys) == "discarded: 0\n"
+    assert run(["dlq", "discard", "things", "--all", "--limit", "2"]) == 0
+    assert printed(capsys) == "discarded: 2\n"
+    assert [str(line.id) for line in store.entries("things", state=State.DEAD).lines] == ids[2:]
 
 
 def test_discard_removes_dead_entries_only(store: SqliteStore, capsys: pytest.CaptureFixture[str]) -> None:

@@ -410,7 +410,12 @@ def test_depths_are_noted_before_anybody_watches_and_through_an_outage(
         async with asyncio.timeout(30), serving_console(file_store) as (_, console):
             history, noted = console._looker._history, asyncio.Event()
             note = history.depths
-            monkeypatch.setattr(history, "depths", lambda found: (note(found), noted.set()))
+
+            def noting(found: Any) -> None:
+                note(found)
+                noted.set()
+
+            monkeypatch.setattr(history, "depths", noting)
             await noted.wait()
             assert (history.series("things").waiting[-1], history.series("things").dead[-1]) == (3, 0)
 
