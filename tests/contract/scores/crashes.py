@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -17,6 +18,17 @@ from tests.osm import EAGLES, LIONS, ROBIN, SCOUTS, Osm
 
 ROOT = Path(__file__).parents[3]
 POINTS = [(EAGLES, 5), (LIONS, 2), (EAGLES, 3)]
+CALLS = list(product(["patrols", "points"], ["before_apply", "after_apply", "before_answer"]))
+"""Where a request is while the replica that made it dies."""
+BESIDE_SECONDS = 1.0
+"""So long a second replica works beside one that stands still; then it has ended, or waits for what that one holds."""
+
+
+class Ended(NamedTuple):
+    """How a replica ended: `died`, or `done` with these steps; or it has `stopped`."""
+
+    how: str
+    steps: list[str]
 
 
 class Nursery:
@@ -37,8 +49,8 @@ class Nursery:
         self._process.stdin.close()
         self._process.wait(60)
 
-    async def live(self, **job: Any) -> bool:
-        """One replica; whether it died."""
+    async def live(self, **job: Any) -> Ended:
+        """One replica, and its end."""
         await self.start(**job)
         return await self.ended()
 
@@ -49,11 +61,11 @@ class Nursery:
         self._process.stdin.flush()
         return int((await asyncio.to_thread(self._answer))["pid"])
 
-    async def ended(self) -> bool:
-        """Wait until it has ended; whether it died."""
+    async def ended(self) -> Ended:
+        """Wait until it has ended, or stands still."""
         answer = await asyncio.to_thread(self._answer)
         assert answer["end"] != "failed", answer
-        return bool(answer["end"] == "died")
+        return Ended(answer["end"], answer.get("said", []))
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
@@ -77,17 +89,41 @@ class Ground(NamedTuple):
         return {**places, "submit": [submission], **more}
 
 
-async def crash(ground: Ground, die_at: int) -> bool:
+async def crash(ground: Ground, step: int) -> bool:
     """One run with a death at that step; False when there is no such step. What must hold is asserted."""
-    key = f"crash-{die_at}"
-    before = await scores(ground)
-    dying = ground.nursery.live(**ground.job(key, die_at=die_at))
-    if ground.other is None:
-        died = await dying
-    else:
-        died, _ = await asyncio.gather(dying, ground.other.live(**ground.job(key, rounds=3)))
+    key, before = f"crash-{step}", await scores(ground)
+    ended = await ground.nursery.live(**ground.job(key, at=step))
     await settle(ground, key, before)
-    return died
+    return ended.how == "died"
+
+
+async def crash_beside(ground: Ground, step: int) -> bool:
+    """As `crash`; but while the replica is at that step, another one takes the same request and looks for work.
+
+    What the first one has locked the other waits for until the first one is dead.
+    """
+    assert ground.other is not None
+    key, before = f"beside-{step}", await scores(ground)
+    replica = await ground.nursery.start(**ground.job(key, at=step, stops=True))
+    stopped = (await ground.nursery.ended()).how == "stopped"
+    other = asyncio.create_task(ground.other.live(**ground.job(key, rounds=3)))
+    if stopped:
+        await asyncio.wait([other], timeout=BESIDE_SECONDS)
+        os.kill(replica, signal.SIGKILL)
+        assert (await ground.nursery.ended()).how == "died"
+    await other
+    await settle(ground, key, before)
+    return stopped
+
+
+async def crash_in_race(ground: Ground, step: int) -> bool:
+    """As `crash`; another replica begins with the same request at the same time, and may do all of the work."""
+    assert ground.other is not None
+    key, before = f"race-{step}", await scores(ground)
+    first = ground.nursery.live(**ground.job(key, at=step))
+    ended, _ = await asyncio.gather(first, ground.other.live(**ground.job(key, rounds=3)))
+    await settle(ground, key, before)
+    return ended.how == "died"
 
 
 async def crash_in_call(ground: Ground, endpoint: str, point: str) -> None:
@@ -96,8 +132,10 @@ async def crash_in_call(ground: Ground, endpoint: str, point: str) -> None:
     await ground.osm.control("hold", name="call", point=point, endpoint=endpoint)
     replica = await ground.nursery.start(**ground.job(key))
     await ground.osm.reached("call")
+    if ground.other is not None:
+        await ground.other.live(**ground.job(key, rounds=3))
     os.kill(replica, signal.SIGKILL)
-    assert await ground.nursery.ended()
+    assert (await ground.nursery.ended()).how == "died"
     await ground.osm.control("release", name="call")
     await settle(ground, key, before)
 
@@ -108,10 +146,11 @@ async def scores(ground: Ground) -> dict[int, int]:
 
 
 async def settle(ground: Ground, key: str, before: dict[int, int]) -> None:
-    """The phone sends again what it had no answer to; replicas come until nothing is left to do."""
+    """The phone sends again what it had no answer to; replicas come until one has nothing to ask of OSM."""
     for _ in range(3):
         ground.kind.clock.shift(1000)
-        await ground.nursery.live(**ground.job(key))
+        if "before GET" not in (await ground.nursery.live(**ground.job(key))).steps:
+            break
     with ground.kind.tables().reading() as ask:
         rows = ask("updates_history", section_id=SCOUTS, limit=3, before=2**62)
         assert ask("updates_pending", section_ids=[SCOUTS]) == []

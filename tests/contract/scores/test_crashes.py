@@ -3,59 +3,88 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager, closing
-from itertools import count
+from pathlib import Path
 
 import pytest
 
-from tests.contract.scores.crashes import Ground, Nursery, crash, crash_in_call
+from carrick import wiring
+from tests.contract.scores.crashes import (
+    CALLS,
+    Ground,
+    Nursery,
+    crash,
+    crash_beside,
+    crash_in_call,
+    crash_in_race,
+)
+from tests.contract.scores.nursery import kind_of
 from tests.contract.scores.world import Kind
 from tests.osm import simulated
 from tests.redis_server import RedisProcess
 
-MISSES = 12
-"""Of two replicas the other may do the work; so often in a row the one that is to die has not come that far."""
-STRIDE = 9
-"""In the daily suite every ninth step, from a different one in each kind of database; `make chaos` takes all."""
+STRIDE = 12
+"""In the daily suite every twelfth step, from a different one in each kind of database; `make chaos` takes all."""
+WRITES = [
+    "-- Remembers a submission",
+    "-- Puts entries",
+    "-- One update of a submission",
+    "-- Writes the lease of a batch",
+    "-- Writes down the intent of a delivery",
+    "-- A write to OSM is about to be tried",
+    "before POST",
+    "after POST",
+    "-- An update has been applied",
+    "-- It is known what became of the write",
+    "-- Everything in a batch is delivered",
+]
+"""What a replica writes, in this order; the words are those that its statements on SQLite begin with."""
 
 
 @asynccontextmanager
 async def ground(kind: Kind, *, replicas: int = 1, redis_url: str = "") -> AsyncIterator[Ground]:
-    with Nursery() as nursery, Nursery() as other:
+    kind.clock.shift(1000)  # shared state may go to Redis
+    with ExitStack() as stack:
+        nursery, *others = [stack.enter_context(Nursery()) for _ in range(replicas)]
         async with simulated() as osm:
-            yield Ground(nursery, kind, osm, redis_url, other if replicas == 2 else None)
+            yield Ground(nursery, kind, osm, redis_url, *others)
 
 
-def every_step(kind: Kind, first: int, stride: int, *, replicas: int = 1, redis_url: str = "") -> tuple[int, int]:
-    """At how many steps a replica died, and how many runs that took."""
+def test_every_statement_and_call_that_writes_is_a_step_at_which_a_replica_can_die(sqlite_path: Path) -> None:
+    async def main() -> None:
+        wiring.migrate(f"sqlite:///{sqlite_path}")
+        async with ground(kind_of(f"sqlite:///{sqlite_path}")) as there:
+            steps = (await there.nursery.live(**there.job("whole"))).steps
+        first = [next(number for number, step in enumerate(steps) if step.startswith(write)) for write in WRITES]
+        assert first == sorted(first)
 
-    async def main() -> tuple[int, int]:
-        tried = missed = 0
-        async with ground(kind, replicas=replicas, redis_url=redis_url) as there:
-            for run in count(1):
-                died = await crash(there, first + (run - 1) * stride)
-                tried, missed = tried + died, 0 if died else missed + 1
-                if missed == (1 if replicas == 1 else MISSES):
-                    return tried, run
-        raise AssertionError("unreachable")
+    asyncio.run(main())
 
-    return asyncio.run(main())
+
+async def every_step(
+    ground: Ground, crash: Callable[[Ground, int], Awaitable[bool]], first: int = 1, stride: int = 1
+) -> int:
+    """At how many steps a replica died."""
+    tried = 0
+    while await crash(ground, first + tried * stride):
+        tried += 1
+    return tried
 
 
 def test_a_death_at_some_steps_neither_loses_nor_doubles_points(kind: Kind) -> None:
-    tried, _ = every_step(kind, 1 if kind.url.startswith("sqlite") else 4, STRIDE)
-    assert tried > 3
-
-
-@pytest.mark.parametrize("endpoint", ["patrols", "points"])
-@pytest.mark.parametrize("point", ["before_apply", "after_apply", "before_answer"])
-def test_a_death_while_osm_has_the_request_neither_loses_nor_doubles_points(
-    kind: Kind, endpoint: str, point: str
-) -> None:
     async def main() -> None:
         async with ground(kind) as there:
-            await crash_in_call(there, endpoint, point)
+            assert await every_step(there, crash, 1 if kind.url.startswith("sqlite") else 4, STRIDE) > 3
+
+    asyncio.run(main())
+
+
+def test_a_death_while_osm_has_the_request_neither_loses_nor_doubles_points(kind: Kind) -> None:
+    async def main() -> None:
+        async with ground(kind) as there:
+            for endpoint, point in CALLS:
+                await crash_in_call(there, endpoint, point)
 
     asyncio.run(main())
 
@@ -65,8 +94,14 @@ def test_a_death_while_osm_has_the_request_neither_loses_nor_doubles_points(
 @pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.parametrize("with_redis", [False, True])
 def test_a_death_at_every_step_neither_loses_nor_doubles_points(kind: Kind, replicas: int, with_redis: bool) -> None:
+    async def main(redis_url: str) -> None:
+        async with ground(kind, replicas=replicas, redis_url=redis_url) as there:
+            for endpoint, point in CALLS:
+                await crash_in_call(there, endpoint, point)
+            tried = await every_step(there, crash if replicas == 1 else crash_beside)
+            in_race = 0 if replicas == 1 else sum([await crash_in_race(there, step + 1) for step in range(tried)])
+        runs = len(CALLS) + tried + 1 + (tried if replicas == 2 else 0)
+        print(f"crash points tried: {len(CALLS) + tried}, in a race: {in_race}, runs: {runs}, totals wrong: 0")
+
     with ExitStack() as stack:
-        redis_url = stack.enter_context(closing(RedisProcess())).url if with_redis else ""
-        tried, runs = every_step(kind, 1, 1, replicas=replicas, redis_url=redis_url)
-    print(f"crash points tried: {tried}, runs: {runs}, totals wrong: 0")
-    assert tried > (30 if replicas == 1 else 5)
+        asyncio.run(main(stack.enter_context(closing(RedisProcess())).url if with_redis else ""))
