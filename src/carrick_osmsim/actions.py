@@ -14,7 +14,7 @@ from carrick_osmsim.faults import BLOCKED, Fault
 from carrick_osmsim.holds import Hold
 from carrick_osmsim.patrols import MAX_POINTS
 from carrick_osmsim.profile import SCOPES
-from carrick_osmsim.seed import DEMO_APP, rights, term_name
+from carrick_osmsim.seed import DEMO_APP, person, rights, term_name
 from carrick_osmsim.simulator import Simulator
 from carrick_osmsim.world import App, Block, BlockStyle, Level, Refusal, Section, Term, User
 
@@ -23,6 +23,7 @@ YEARS = range(2000, 2101)
 """Where the clock can be."""
 
 MOST_CALLS = 1_000_000
+MOST_USERS = 999_999
 DAY_SECONDS = 86_400
 CENTURY_SECONDS = 36_525 * DAY_SECONDS
 
@@ -275,6 +276,28 @@ class SetRights(Action):
         return {"sections": list(user.rights)}
 
 
+class AddUser(Action):
+    """Somebody more who can sign in; one with the same number is replaced. `write` and `read` are sections."""
+
+    user_id: int
+    full_name: str
+    about: str = "Came later"
+    write: list[int] = msgspec.field(default_factory=list)
+    read: list[int] = msgspec.field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        _within("user_id", self.user_id, 1, MOST_USERS)
+        if not self.full_name.strip() or not (self.full_name + self.about).isprintable():
+            raise ValueError("full_name and about: accepted is text that can be shown, and a name")
+
+    def act(self, simulator: Simulator) -> Any:
+        for section_id in (*self.write, *self.read):
+            section_of(simulator, section_id)
+        user = person(self.user_id, self.full_name, self.about, self.write, self.read)
+        simulator.world.users[self.user_id] = user
+        return {"user_id": user.user_id, "email": user.email}
+
+
 class Configure(Action):
     """How a used refresh token is refused."""
 
@@ -321,6 +344,7 @@ ACTIONS: dict[str, type[Action] | type[AddFault] | type[AddHold]] = {
     "start-term": StartTerm,
     "tokens": IssueTokens,
     "unblock": Unblock,
+    "user": AddUser,
 }
 
 

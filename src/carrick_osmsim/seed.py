@@ -192,23 +192,24 @@ def term_name(first: date) -> str:
 
 def _users() -> list[User]:
     return [
-        _user(100001, "Robin Merriweather", "Leads the Wold Scouts and helps the Oakwood Cubs", write=(40104, 40103)),
-        _user(100002, "Hazel Fernsby", "Second leader of the Wold Scouts, leads the Beavers", write=(40104, 40102)),
-        _user(100003, "Jasper Quill", "Helper: may look at scouts and cubs, not change them", read=(40104, 40103)),
-        _user(100004, "Willow Tidewell", "Leads cubs and scouts at Lower Quillbeck", write=(40201, 40202)),
-        _user(100005, "Ash Lanternby", "Explorer leader: between terms, or without any", write=(40301, 40302)),
-        _user(
+        person(100001, "Robin Merriweather", "Leads the Wold Scouts and helps the Oakwood Cubs", write=(40104, 40103)),
+        person(100002, "Hazel Fernsby", "Second leader of the Wold Scouts, leads the Beavers", write=(40104, 40102)),
+        person(100003, "Jasper Quill", "Helper: may look at scouts and cubs, not change them", read=(40104, 40103)),
+        person(100004, "Willow Tidewell", "Leads cubs and scouts at Lower Quillbeck", write=(40201, 40202)),
+        person(100005, "Ash Lanternby", "Explorer leader: between terms, or without any", write=(40301, 40302)),
+        person(
             100006,
             "Olive Underhill",
             "District volunteer: most sections, and the explorers to look at",
             write=(40101, 40102, 40103, 40104, 40201, 40202),
             read=(40301,),
         ),
-        _user(100007, "Perry Nightjar", "A parent: no section at all"),
+        person(100007, "Perry Nightjar", "A parent: no section at all"),
     ]
 
 
-def _user(user_id: int, name: str, about: str, write: Sequence[int] = (), read: Sequence[int] = ()) -> User:
+def person(user_id: int, name: str, about: str, write: Sequence[int] = (), read: Sequence[int] = ()) -> User:
+    """Somebody who can sign in, with the same right in every area of a section."""
     first, _, last = name.lower().partition(" ")
     return User(
         user_id=user_id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from tests.phone import Phone
 from tests.postgres_server import versions
 from tests.service import Service, service
 
+NEWCOMERS = ["Fern Brook", "Moss Bank", "Reed Marsh", "Briar Lane", "Heath Common", "Rill Waters", "Sedge Fenland"]
+"""Leaders of the scouts beside those that the simulator has."""
 KEYS = {"CARRICK_SECRET_KEYS": "k:" + "A" * 43 + "="}
 
 
@@ -192,23 +195,58 @@ def test_ac08_the_history_has_one_line_per_entry_and_only_of_what_osm_has_taken(
     tell(story)
 
 
-@pytest.mark.parametrize(("merged", "writes"), [("false", 2), ("true", 1)])
-def test_ac09_two_leaders_at_once_share_a_read_and_keep_their_own_entries(tell: Tell, merged: str, writes: int) -> None:
+async def leaders(hall: Hall, stack: AsyncExitStack) -> dict[str, Phone]:
+    """Ten leaders of the scouts, signed in, by name; Robin is the first."""
+    for number, name in enumerate(NEWCOMERS, 100_011):
+        await hall.osm.control("user", user_id=number, full_name=name, write=[SCOUTS])
+    people = (await hall.osm.state())["users"]
+    names = {user["user_id"]: user["full_name"] for user in people if user["rights"].get(str(SCOUTS)) == "write"}
+    found = {names.pop(ROBIN): hall.robin}
+    for user_id, name in names.items():
+        found[name] = await stack.enter_async_context(Phone(hall.service.url, user_id))
+        await found[name].sign_in()
+    return found
+
+
+@pytest.mark.parametrize(("merged", "writes"), [("false", 10 + 5), ("true", 1 + 1)])
+def test_ac09_ten_leaders_at_once_share_a_read_and_keep_their_own_entries(tell: Tell, merged: str, writes: int) -> None:
     async def story(hall: Hall) -> None:
-        before = await hall.osm.points(EAGLES)
-        async with Phone(hall.service.url, HAZEL) as hazel:
-            await hazel.sign_in()
-            await hall.robin.give({EAGLES: 5}, mode="background")
-            await hazel.give({EAGLES: 3}, mode="background")
-            await hall.later(60)
-            await hall.settled()
-            await hall.settled(hazel)
-            assert await hall.osm.points(EAGLES) == before + 8
+        async with AsyncExitStack() as stack:
+            people = await leaders(hall, stack)
+            before = {patrol: await hall.osm.points(patrol) for patrol in (EAGLES, LIONS)}
+            gave = {
+                name: [(EAGLES, number), (EAGLES, 2)] if number % 2 else [(EAGLES, number), (LIONS, -number)]
+                for number, name in enumerate(people, 1)
+            }
+            answers = [phone.give(gave[name], mode="background") for name, phone in people.items()]
+            assert {status for status, _ in await asyncio.gather(*answers)} == {202}
+            assert await hall.osm_calls() == []
+            await hall.later(1300)
+            for phone in people.values():
+                await hall.settled(phone)
+            assert await hall.osm.points(EAGLES) == before[EAGLES] + sum(range(1, 11)) + 5 * 2
+            assert await hall.osm.points(LIONS) == before[LIONS] - (2 + 4 + 6 + 8 + 10)
             calls = await hall.osm_calls()
             assert (calls.count("read"), calls.count("write")) == (1, writes)
-            assert sorted(line["userName"] for line in await hazel.history()) == ["Hazel Fernsby", "Robin Merriweather"]
+            for name, phone in people.items():
+                assert await phone.pending() == []
+                lines = [line for line in await phone.history() if line["userName"] == name]
+                assert sorted((int(line["patrolId"]), line["points"]) for line in lines) == sorted(gave[name])
+            for patrol, score in before.items():
+                check_chain([line for line in await hall.robin.history() if line["patrolId"] == str(patrol)], score)
 
-    tell(story, SCORE_MERGE_LEADERS=merged)
+    assert len(NEWCOMERS) == 10 - 3
+    tell(story, SCORE_MERGE_LEADERS=merged, SCORE_DEBOUNCE_SECONDS="600")
+
+
+def check_chain(lines: list[dict[str, Any]], score: int) -> None:
+    """Each line begins where one other ended, and the first one at that score."""
+    following = {line["previousScore"]: line for line in lines}
+    for _ in lines:
+        line = following.pop(score)
+        assert line["newScore"] == score + line["points"]
+        score = line["newScore"]
+    assert not following
 
 
 def test_ac10_interactive_points_do_not_wait_for_a_debounce(tell: Tell) -> None:

@@ -54,6 +54,15 @@ async def test_a_term_starts_and_ends_on_given_days(osm: Osm) -> None:
 
 
 @story
+async def test_somebody_more_can_sign_in_and_write(osm: Osm) -> None:
+    await osm.control("user", user_id=100011, full_name="Fern Brook", write=[SCOUTS])
+    assert (await osm.write(await osm.token(100011), 50)).body == b"[]"
+    assert await osm.points() == 50
+    answer = await osm.try_control("user", user_id=100012, full_name="Moss Bank", write=[7])
+    assert answer.json["message"].startswith("section_id: there is no section 7")
+
+
+@story
 async def test_rights_change(osm: Osm) -> None:
     await osm.control("rights", user_id=JASPER, section_id=SCOUTS, level="write")
     assert (await osm.write(await osm.token(JASPER), 50)).body == b"[]"
