@@ -1,7 +1,8 @@
-"""Databases with the views of other outboxes in them, and databases that several processes use at once."""
+"""Databases with the views of other outboxes in them, and databases that several processes use at once; stories."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,9 +13,12 @@ import pytest
 
 from carrick.testing import Clock, PostgresClock, SqliteClock
 from carrick.wiring import migrate
-from tests.conftest import EMPTY
-from tests.postgres_server import drop_database, fresh_database
+from tests.conftest import EMPTY, emptied
+from tests.phone import Phone
+from tests.postgres_server import drop_database, fresh_database, versions
+from tests.scenario.leading import KEYS, Hall, Story, Tell
 from tests.scenario.queries import Connection
+from tests.service import service
 
 REMEMBER = "create table channels_as_migrated as select * from carrick.channel"
 RESTORE = "delete from carrick.channel; insert into carrick.channel select * from channels_as_migrated"
@@ -72,3 +76,22 @@ def shared(request: pytest.FixtureRequest) -> Shared:
         return Shared(f"sqlite:///{path}", SqliteClock(path))
     dsn: str = request.getfixturevalue("newest_postgres_dsn")
     return Shared(dsn, PostgresClock(dsn))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def tell(request: pytest.FixtureRequest, sqlite_path: Path) -> Tell:
+    """Runs a story on that database."""
+    on_sqlite = request.param == "sqlite"
+    url = f"sqlite:///{sqlite_path}" if on_sqlite else emptied(versions()[0])
+    clock: Clock = SqliteClock(sqlite_path) if on_sqlite else PostgresClock(url)
+
+    def run(story: Story, **changed: str) -> None:
+        async def main() -> None:
+            settings = {"SCORE_POLL_SECONDS": "0.2", **KEYS, **changed}
+            async with service(url, state=None, **settings) as running, Phone(running.url) as robin:
+                await robin.sign_in()
+                await story(Hall(running, robin, clock))
+
+        asyncio.run(main())
+
+    return run

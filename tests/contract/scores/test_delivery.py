@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from carrick_scoreboard.osm import errors
 from carrick_scoreboard.store.scores import Update
 from tests.contract.scores.world import Kind, World, story
-from tests.osm import EAGLES, HAZEL, JASPER, LIONS, ROBIN, WOLVES
+from tests.osm import EAGLES, HAZEL, JASPER, LIONS, ROBIN, SCOUTS, TERM, WOLVES
 
 
 def states(updates: list[Update]) -> list[str | None]:
@@ -171,6 +172,21 @@ def test_a_rate_limit_holds_that_leader_until_then_and_spends_no_attempt(kind: K
         await world.later(101)
         await world.deliver()
         assert await world.osm.points(EAGLES) == before + 5
+
+    story(kind, test)
+
+
+def test_points_use_the_part_of_the_budget_that_is_kept_for_them(kind: Kind) -> None:
+    async def test(world: World) -> None:
+        before = await world.osm.points(EAGLES)
+        await world.osm.control("budget", user_id=ROBIN, remaining=100)
+        await world.submit({EAGLES: 1})
+        await world.deliver()  # from now on it is known how little is left
+        with pytest.raises(errors.OutOfBudget):
+            await world.client.patrols(await world.leaders.usable(ROBIN), SCOUTS, TERM)
+        await world.submit({EAGLES: 2})
+        await world.deliver()
+        assert await world.osm.points(EAGLES) == before + 3
 
     story(kind, test)
 
