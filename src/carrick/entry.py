@@ -191,7 +191,10 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChannelStats(msgspec.Struct, frozen=True, kw_only=True):
-    """A channel at a glance. `held_count` is the part of `pending_count` that waits behind a closed gate."""
+    """A channel at a glance. `held_count` is the part of `pending_count` that waits behind a closed gate.
+
+    `approximate` names the fields that are estimates, because so much waits or is dead that counting would take long.
+    """
 
     channel: str
     pending_count: int
@@ -202,6 +205,7 @@ class ChannelStats(msgspec.Struct, frozen=True, kw_only=True):
     oldest_pending_age_seconds: float | None
     last_success_at: datetime | None
     last_error_at: datetime | None
+    approximate: tuple[str, ...] = ()
 
 
 class Rest(msgspec.Struct, frozen=True, kw_only=True):

@@ -192,7 +192,10 @@ class Store(Protocol):
         """Remove delivered and dead entries past their retention, at most `max_rows`; how many."""
 
     def stats(self) -> list[ChannelStats]:
-        """Every channel at a glance; its cost does not depend on retained entries."""
+        """Every channel at a glance, at a cost that does not grow with what waits or is kept.
+
+        Up to 100,000 waiting entries and so many dead ones of each channel are counted; beyond that it estimates, and says so.
+        """
 
     def entries(
         self,

@@ -303,7 +303,10 @@ class PostgresStore:
 
     def stats(self) -> list[ChannelStats]:
         fields = ChannelStats.__struct_fields__
-        return [ChannelStats(**dict(zip(fields, row, strict=True))) for row in self._rows("stats")]
+        return [
+            ChannelStats(**dict(zip(fields, (*row, tuple(approximate)), strict=True)))
+            for *row, approximate in self._rows("stats")
+        ]
 
     def entries(
         self,

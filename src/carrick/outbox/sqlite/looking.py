@@ -27,8 +27,9 @@ def stats(connection: sqlite3.Connection) -> list[ChannelStats]:
             **dict(zip(ChannelStats.__struct_fields__, counts, strict=False)),
             last_success_at=_parsed(success),
             last_error_at=_parsed(error),
+            approximate=tuple(approximate.split(",")) if approximate else (),
         )
-        for *counts, success, error in rows(connection, "stats")
+        for *counts, success, error, approximate in rows(connection, "stats")
     ]
 
 

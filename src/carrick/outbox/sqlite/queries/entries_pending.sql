@@ -1,11 +1,33 @@
--- Waiting entries behind a given one, in the order in which they were put, by the key of the table: entries of other channels are
--- passed over on the way. An order by age within a channel would need an index that every put pays for.
+-- Waiting entries behind a given one, in the order in which they were put. An order by age within a channel would need an index that every
+-- put pays for. So up to 10,000 entries of the channel (or of the tenant) are sorted; where more wait, the next 20,000 entries of the table
+-- are looked through, and the last of them comes back too, as the place to go on from. Every text is less than a blob.
+with few (entries) as materialized (
+  select count(*)
+    from (select 1 from carrick_work as x indexed by carrick_work_rank
+           where x.channel = :channel and x.tenant_id between coalesce(:tenant, '') and coalesce(:tenant, x'') and x.batch_id is null
+           limit 10001)),
+last (seq) as materialized (
+  select coalesce((select x.seq from carrick_work as x where x.seq > :after_seq order by x.seq limit 1 offset 19999), 9223372036854775807)
+    from few where few.entries > 10000),
+chosen (seq, mine) as materialized (
+  select * from (
+    select x.seq, 1
+      from few cross join carrick_work as x indexed by carrick_work_rank
+        on x.channel = :channel and x.tenant_id between coalesce(:tenant, '') and coalesce(:tenant, x'') and x.batch_id is null
+     where few.entries <= 10000 and x.seq > :after_seq
+     order by x.seq limit :rows)
+  union all
+  select * from (
+    select x.seq, x.channel = :channel and (:tenant is null or x.tenant_id = :tenant) and x.batch_id is null as mine
+      from last cross join carrick_work as x not indexed on x.seq > :after_seq and x.seq <= last.seq
+     where mine or x.seq = last.seq
+     order by x.seq limit :rows))
 select r.id, r.seq, r.channel, r.tenant_id, r.principal, r.group_key, r.event_type, r.key, r.payload_size_bytes, r.priority,
        r.occurred_at, r.created_at, 'pending', w.due, coalesce(t.attempt_count, 0), coalesce(t.crash_count, 0),
        t.last_attempt_at, t.last_error_code, t.last_error_message, null, null, null, null, null,
-       w.rank, 1
-  from carrick_work as w not indexed
- cross join carrick_record as r on r.seq = w.seq
+       w.rank, c.mine
+  from chosen as c
+ cross join carrick_work as w on w.seq = c.seq
+ cross join carrick_record as r on r.seq = c.seq
   left join carrick_trouble as t on w.troubled = 1 and t.seq = w.seq
- where w.channel = :channel and w.batch_id is null and (:tenant is null or w.tenant_id = :tenant) and w.seq > :after_seq
- order by w.seq limit :rows
+ order by c.seq

@@ -1,0 +1,134 @@
+-- stats at any depth: what is few is counted, what is many is estimated, and the last column says which. What it costs does not
+-- grow with the tables; docs/decisions/0013-gauges.md has the figures and the other ways that were tried.
+
+create table carrick.gauge_limit (
+  one   boolean primary key default true check (one),
+  exact int not null check (exact >= 0)
+);
+comment on table carrick.gauge_limit is 'How many waiting and how many dead entries stats counts one by one; 100,000 where no row says otherwise.';
+
+-- Where part `i` of `n` of a range of sequence numbers begins. Parts differ in length, so that no regular pattern in the table keeps in step
+-- with them.
+create function carrick._cut(p_lo bigint, p_hi bigint, i bigint, n bigint) returns bigint
+  language sql immutable as $$
+  select least(p_hi, p_lo + floor((p_hi - p_lo) * ((i + (i * 618034 % 1000000) / 2000000.0::double precision) / n))::bigint)
+$$;
+
+-- Windows of at most 10 rows, spread over a table by its sequence numbers: each stands for `weight` times the rows from `lo` to before
+-- `stop`. First 200 parts of the whole range; those that have more rows are divided again, into 1000 altogether, so that rows which lie
+-- close together in a wide range are told apart as well. Where rows are few the windows have all of them, and weigh 1.
+create function carrick._windows(p_table regclass) returns table (lo bigint, stop bigint, weight double precision)
+  language plpgsql stable
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+begin
+  return query execute format($q$
+    with span as materialized (
+      select (select min(x.seq) from %1$s x) as lo, (select max(x.seq) + 1 from %1$s x) as hi),
+    part as materialized (
+      select p.lo, p.hi,
+             (select x.seq from %1$s x where x.seq >= p.lo and x.seq < p.hi order by x.seq offset 10 limit 1) as stop
+        from (select carrick._cut(s.lo, s.hi, i, 200) as lo, carrick._cut(s.lo, s.hi, i + 1, 200) as hi
+                from span s cross join generate_series(0, 199) i) p
+       where p.lo < p.hi),
+    dense as (
+      select 1000 / count(*) as parts from part where stop is not null having count(*) > 0),
+    finer as (
+      select p.lo, p.hi,
+             (select x.seq from %1$s x where x.seq >= p.lo and x.seq < p.hi order by x.seq offset 10 limit 1) as stop
+        from (select carrick._cut(o.lo, o.hi, i, d.parts) as lo, carrick._cut(o.lo, o.hi, i + 1, d.parts) as hi
+                from dense d cross join part o cross join generate_series(0, d.parts - 1) i
+               where o.stop is not null) p
+       where p.lo < p.hi)
+    select p.lo, p.hi, 1::double precision from part p where p.stop is null
+    union all
+    select f.lo, coalesce(f.stop, f.hi), (f.hi - f.lo)::double precision / (coalesce(f.stop, f.hi) - f.lo) from finer f
+    $q$, p_table);
+end $$;
+
+-- Every channel at a glance. The channels with the fewest waiting entries are counted, as many as have `exact` together; the others
+-- are estimated by windows. Dead entries are counted up to `exact` for each channel, by their index. Plans are pinned as in 0003.
+create function carrick._stats() returns table (
+    channel text, pending_count bigint, held_count bigint, claimed_count bigint, dead_count bigint, backlog_bytes numeric,
+    oldest_pending_age_seconds double precision, last_success_at timestamptz, last_error_at timestamptz, approximate text[])
+  language plpgsql stable
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := carrick.clock();
+  v_exact int := coalesce((select g.exact from carrick.gauge_limit g), 100000);
+  v_deep boolean := (select max(w.seq) from carrick.work w) - (select min(w.seq) from carrick.work w) >= v_exact;
+  v_gated boolean := exists (select from carrick.gate g where g.closed_until > v_now and g.scope <> '*');
+begin
+  return query
+  with seen as materialized (
+    select w.channel, sum(v.weight) as entries, sum(v.weight * w.size) as bytes, min(w.seq) as oldest,
+           sum(v.weight) filter (where v_gated and carrick._is_held(w.channel, w.tenant_id, w.principal, v_now)) as held
+      from carrick._windows('carrick.work') v join carrick.work w on w.seq >= v.lo and w.seq < v.stop
+     where v_deep group by w.channel),
+  chosen as materialized (
+    select c.name, coalesce(sum(s.entries) over (order by s.entries nulls first, c.name), 0) <= v_exact as is_exact
+      from carrick.channel c left join seen s on s.channel = c.name),
+  counted as materialized (
+    select w.channel, count(*) as entries, sum(w.size) as bytes, min(w.seq) as oldest,
+           count(*) filter (where v_gated and carrick._is_held(w.channel, w.tenant_id, w.principal, v_now)) as held,
+           max(t.last_attempt_at) filter (where t.last_error_code is not null) as last_error_at
+      from chosen c
+      join carrick.work w on w.channel = c.name
+      left join carrick.trouble t on w.troubled and t.seq = w.seq
+     where c.is_exact group by w.channel),
+  failed as materialized (
+    select w.channel, max(t.last_attempt_at) as last_error_at
+      from carrick._windows('carrick.trouble') v
+      join carrick.trouble t on t.seq >= v.lo and t.seq < v.stop
+      join carrick.work w on w.seq = t.seq
+     where exists (select from chosen c where not c.is_exact) and t.last_error_code is not null group by w.channel),
+  dead as materialized (
+    select c.name, (select count(*) from (select from carrick.ended e where e.channel = c.name and e.state = 'dead'
+                                           limit v_exact + 1::bigint) x) as entries
+      from carrick.channel c),
+  dead_seen as materialized (
+    select e.channel, sum(v.weight) as entries
+      from carrick._windows('carrick.ended') v join carrick.ended e on e.seq >= v.lo and e.seq < v.stop
+     where exists (select from dead d where d.entries > v_exact) and e.state = 'dead' group by e.channel),
+  waiting as (
+    select c.name, c.is_exact,
+           case when c.is_exact then coalesce(x.entries, 0) else round(s.entries)::bigint end as entries,
+           case when c.is_exact then coalesce(x.bytes, 0) else round(s.bytes)::bigint end as bytes,
+           case when c.is_exact then coalesce(x.held, 0) else coalesce(round(s.held), 0)::bigint end as held,
+           case when c.is_exact then x.oldest else s.oldest end as oldest,
+           case when c.is_exact then x.last_error_at else f.last_error_at end as last_error_at
+      from chosen c
+      left join counted x on x.channel = c.name
+      left join seen s on s.channel = c.name
+      left join failed f on f.channel = c.name)
+  select w.name, w.entries,
+         case when exists (select from carrick.gate g where g.channel = w.name and g.scope = '*' and g.closed_until > v_now)
+              then w.entries else w.held end,
+         l.entries, case when d.entries > v_exact then greatest(d.entries, round(a.entries)::bigint) else d.entries end,
+         w.bytes + l.bytes,
+         extract(epoch from v_now - (select r.created_at from carrick.work o join carrick.record r on r.id = o.id
+                                      where o.seq = w.oldest))::double precision,
+         (select max(e.ended_at) from carrick.ended e where e.channel = w.name and e.state = 'delivered'),
+         greatest((select max(e.ended_at) from carrick.ended e where e.channel = w.name and e.state = 'dead'), w.last_error_at),
+         case when w.is_exact then '{}'::text[]
+              else '{pending_count,held_count,backlog_bytes,oldest_pending_age_seconds,last_error_at}' end
+           || case when d.entries > v_exact then '{dead_count}'::text[] else '{}' end
+    from waiting w
+    join dead d on d.name = w.name
+    left join dead_seen a on a.channel = w.name
+   cross join lateral (select coalesce(sum(cardinality(x.seqs)), 0)::bigint as entries, coalesce(sum(x.bytes), 0) as bytes
+                         from carrick.lease x where x.channel = w.name) l;
+end $$;
+
+-- Whether a gate of its tenant's or its principal's holds an entry.
+create function carrick._is_held(p_channel text, p_tenant text, p_principal text, p_now timestamptz) returns boolean
+  language sql stable as $$
+  select exists (select from carrick.gate g where g.channel = p_channel and g.closed_until > p_now
+                    and g.scope in ('tenant:' || p_tenant, 'principal:' || p_principal))
+$$;
+
+create or replace view carrick.stats as
+select s.channel collate "C" as channel, s.pending_count, s.held_count, s.claimed_count, s.dead_count, s.backlog_bytes,
+       s.oldest_pending_age_seconds, s.last_success_at, s.last_error_at, s.approximate
+  from carrick._stats() s;
+comment on column carrick.stats.approximate is 'The columns that are estimates in this row.';

@@ -1,0 +1,38 @@
+-- Waiting entries behind a given one, in the order in which they were put: as `_list_pending` of 0012 (which older releases call), but at a
+-- cost that does not grow with what waits in other channels. An order by age within a channel would need an index that every put pays for.
+-- So up to 10,000 entries of the channel (or of the tenant) are sorted; where more wait, the next 20,000 entries of the table are looked
+-- through, and the last of them comes back too, as the place to go on from.
+create function carrick._list_waiting(p_channel text, p_tenant text, p_after_seq bigint, p_rows int)
+  returns setof carrick.listed_entry
+  language plpgsql stable
+  set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+declare
+  v_last bigint;
+  v_seqs bigint[];
+begin
+  if (select count(*) from (select from carrick.work x where x.channel = p_channel and (p_tenant is null or x.tenant_id = p_tenant)
+                             order by x.channel, x.tenant_id, x.rank, x.seq limit 10001) few) <= 10000 then
+    v_seqs := array(select w.seq
+                      from (select x.seq from carrick.work x
+                             where x.channel = p_channel and (p_tenant is null or x.tenant_id = p_tenant)
+                             order by x.channel, x.tenant_id, x.rank, x.seq limit 10000) w
+                     where w.seq > p_after_seq order by w.seq limit p_rows);
+  else
+    v_last := (select x.seq from carrick.work x where x.seq > p_after_seq order by x.seq offset 19999 limit 1);
+    v_seqs := array(select x.seq from carrick.work x
+                     where x.seq > p_after_seq and x.seq <= coalesce(v_last, 9223372036854775807)
+                       and ((x.channel = p_channel and (p_tenant is null or x.tenant_id = p_tenant)) or x.seq = v_last)
+                     order by x.seq limit p_rows);
+  end if;
+  return query
+  select r.id, r.seq, r.channel::text, r.tenant_id::text, r.principal::text, r.group_key::text, r.event_type::text, r.key::text,
+         r.payload_size_bytes, r.priority, r.occurred_at, r.created_at,
+         'pending', w.due, coalesce(t.attempt_count, 0), coalesce(t.crash_count, 0), t.last_attempt_at, t.last_error_code,
+         t.last_error_message, null::text, null::timestamptz, null::timestamptz, null::timestamptz, null::text, w.rank,
+         r.channel = p_channel and (p_tenant is null or r.tenant_id = p_tenant)
+    from carrick.work w
+    join carrick.record r on r.id = w.id
+    left join carrick.trouble t on w.troubled and t.seq = w.seq
+   where w.seq = any(v_seqs)
+   order by w.seq;
+end $$;
