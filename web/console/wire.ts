@@ -20,6 +20,8 @@ export interface Stats {
   readonly oldest_pending_age_seconds: number | null;
   readonly last_success_at: string | null;
   readonly last_error_at: string | null;
+  /** The fields above that are estimates, because so much waits or is dead. */
+  readonly approximate: readonly string[];
 }
 
 export type Points = readonly (number | null)[];

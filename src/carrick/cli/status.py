@@ -123,15 +123,24 @@ def drawn(seen: Glance) -> Group:
 def _row(stats: ChannelStats) -> tuple[object, ...]:
     return (
         stats.channel,
-        stats.pending_count,
-        stats.held_count,
+        _about(stats, "pending_count", stats.pending_count),
+        _about(stats, "held_count", stats.held_count),
         stats.claimed_count,
-        stats.dead_count,
-        age(stats.oldest_pending_age_seconds),
-        round(stats.backlog_bytes / 1000),
+        _about(stats, "dead_count", stats.dead_count),
+        _about(stats, "oldest_pending_age_seconds", age(stats.oldest_pending_age_seconds)),
+        _about(stats, "backlog_bytes", round(stats.backlog_bytes / 1000)),
         stats.last_success_at,
-        stats.last_error_at,
+        _about(stats, "last_error_at", stats.last_error_at),
     )
+
+
+def _about(stats: ChannelStats, field: str, value: object) -> object:
+    """The value; one that is an estimate says so, and has three digits that count."""
+    if field not in stats.approximate or not value:
+        return value
+    if isinstance(value, int):
+        value = round(value, 3 - len(str(value)))
+    return f"about {shown(value)}"
 
 
 def _gate(gate: Gate) -> tuple[object, ...]:

@@ -36,7 +36,10 @@ class GateView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SyncState(msgspec.Struct, frozen=True, kw_only=True):
-    """The backlog at a glance. `pending_count` includes `held_count`, what waits behind a closed gate."""
+    """The backlog at a glance. `pending_count` includes `held_count`, what waits behind a closed gate.
+
+    `approximate` names the fields that are estimates, because so much waits or is dead that counting would take long.
+    """
 
     pending_count: int
     claimed_count: int
@@ -46,6 +49,7 @@ class SyncState(msgspec.Struct, frozen=True, kw_only=True):
     last_error_at: datetime | None
     held_count: int
     backlog_bytes: int
+    approximate: Sequence[str]
     gates: Sequence[GateView]
     drain_rate_per_second: float
     eta_seconds: float | None

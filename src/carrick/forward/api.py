@@ -188,6 +188,7 @@ class Api:
             last_error_at=stats.last_error_at,
             held_count=stats.held_count,
             backlog_bytes=stats.backlog_bytes,
+            approximate=["dlq_count" if field == "dead_count" else field for field in stats.approximate],
             gates=[gate_view(gate) for gate in gates],
             drain_rate_per_second=round(rate, 3),
             eta_seconds=0.0 if not waiting else round(waiting / rate, 1) if rate else None,

@@ -24,6 +24,14 @@ CLAIM_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 LATENCY_BUCKETS_MS = (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000)
 DELIVERY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 60, 300, 3_600, 86_400)
 
+GAUGES = {
+    "pending_count": "outbox_pending_total",
+    "dead_count": "outbox_dlq_total",
+    "oldest_pending_age_seconds": "oldest_pending_age_seconds",
+    "backlog_bytes": "carrick_backlog_bytes",
+}
+"""Which gauge shows which field of the store's counts, as far as it may be an estimate."""
+
 
 class Metrics:
     """All metrics of one process. It is the relay's meter."""
@@ -165,7 +173,13 @@ def _gauges(stats: Iterable[ChannelStats], gates: Iterable[Gate]) -> Iterator[Me
     backlog = GaugeMetricFamily(
         "carrick_backlog_bytes", "Payload bytes that wait or are on their way.", labels=["channel"]
     )
+    approximate = GaugeMetricFamily(
+        "carrick_gauge_approximate", "1 for each gauge that is an estimate now.", labels=["channel", "gauge"]
+    )
     for channel in stats:
+        for field in channel.approximate:
+            if field in GAUGES:
+                approximate.add_metric([channel.channel, GAUGES[field]], 1)
         pending.add_metric([channel.channel], channel.pending_count)
         claimed.add_metric([channel.channel], channel.claimed_count)
         dead.add_metric([channel.channel], channel.dead_count)
@@ -177,7 +191,7 @@ def _gauges(stats: Iterable[ChannelStats], gates: Iterable[Gate]) -> Iterator[Me
         counted[gate.channel, scope_kind(gate.scope), gate.reason.partition(":")[0]] += 1
     for labels, count in counted.items():
         closed.add_metric(list(labels), count)
-    yield from (pending, claimed, dead, oldest, backlog, closed)
+    yield from (pending, claimed, dead, oldest, backlog, approximate, closed)
 
 
 def scope_kind(scope: str) -> str:

@@ -33,7 +33,7 @@ from carrick.outbox.channel import Channel
 RECEIPT_DAYS = 30
 MOST_TENANTS = 200
 """`Store.tenants` looks at so many, the first by name."""
-MOST_COUNTED = 1_000
+MOST_COUNTED = 200
 """`Store.tenants` counts so many entries of each."""
 MOST_SIGNS = 500
 MOST_CHARACTERS = 1_000_000
@@ -194,7 +194,8 @@ class Store(Protocol):
     def stats(self) -> list[ChannelStats]:
         """Every channel at a glance, at a cost that does not grow with what waits or is kept.
 
-        Up to 100,000 waiting entries and so many dead ones of each channel are counted; beyond that it estimates, and says so.
+        Up to 100,000 waiting entries and as many dead ones of each channel are counted; beyond that it estimates, and
+        says so.
         """
 
     def entries(

@@ -85,8 +85,10 @@ function ChannelCard({ channel, now }: { channel: Channel; now: number }) {
         return `${counted(count, "entry", "entries")} of ${stats.channel} given back.`;
       },
     });
+  const about = (field: string): string => (stats.approximate.includes(field) ? "about " : "");
   const link = (state: string, count: number, name: string, tone = "") => (
     <a class={`count ${count ? tone : ""}`} href={entriesPlace({ channel: stats.channel, state })}>
+      {about(`${state}_count`)}
       <b>{short(count)}</b> {name}
     </a>
   );
@@ -95,11 +97,14 @@ function ChannelCard({ channel, now }: { channel: Channel; now: number }) {
       <header>
         <h3>{stats.channel}</h3>
         <span class="soft">{channel.mode}</span>
-        <span class="soft push">{bytes(stats.backlog_bytes)}</span>
+        <span class="soft push">
+          {about("backlog_bytes")}
+          {bytes(stats.backlog_bytes)}
+        </span>
       </header>
       <p class="counts">
         {link("pending", stats.pending_count, "waiting")}
-        {stats.held_count > 0 && <span class="count calm">{short(stats.held_count)} held</span>}
+        {stats.held_count > 0 && <span class="count calm">{about("held_count")}{short(stats.held_count)} held</span>}
         {link("claimed", stats.claimed_count, "on the way")}
         {link("dead", stats.dead_count, "dead", "bad")}
       </p>
@@ -107,7 +112,7 @@ function ChannelCard({ channel, now }: { channel: Channel; now: number }) {
         <Spark label="Backlog" value={short(stats.pending_count + stats.claimed_count)} points={series.waiting} said={short} />
         <Spark
           label="Oldest"
-          value={stats.oldest_pending_age_seconds === null ? "–" : span(stats.oldest_pending_age_seconds)}
+          value={stats.oldest_pending_age_seconds === null ? "–" : `${about("oldest_pending_age_seconds")}${span(stats.oldest_pending_age_seconds)}`}
           points={series.oldest}
           said={span}
         />

@@ -26,7 +26,7 @@ COLUMNS = (
     "last_error_code last_error_message claimed_by claimed_at lease_token lease_expires_at batch_id intent "
     "delivered_at failed_at dlq_reason"
 )
-SMALL = re.compile(r"SCAN (?!carrick_(record|ended|trouble|remembered_key)|[rewtm]\b)")
+SMALL = re.compile(r"SCAN (?!carrick_(record|work|ended|trouble|remembered_key)|[rewtm]\b)")
 
 
 def plan(path: Path, name: str) -> list[str]:

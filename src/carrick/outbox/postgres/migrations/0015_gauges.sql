@@ -14,35 +14,38 @@ create function carrick._cut(p_lo bigint, p_hi bigint, i bigint, n bigint) retur
   select least(p_hi, p_lo + floor((p_hi - p_lo) * ((i + (i * 618034 % 1000000) / 2000000.0::double precision) / n))::bigint)
 $$;
 
--- Windows of at most 10 rows, spread over a table by its sequence numbers: each stands for `weight` times the rows from `lo` to before
--- `stop`. First 200 parts of the whole range; those that have more rows are divided again, into 1000 altogether, so that rows which lie
--- close together in a wide range are told apart as well. Where rows are few the windows have all of them, and weigh 1.
-create function carrick._windows(p_table regclass) returns table (lo bigint, stop bigint, weight double precision)
+-- Windows of at most 16 rows, spread over a table by its sequence numbers: each stands for `weight` times the rows from `lo` to before
+-- `stop`. First 100 parts of the whole range; those that have more rows are cut to where the rows are and divided again, into
+-- `p_parts` altogether, so that rows which lie close together in a wide range are told apart as well. Where rows are few the windows have all of them, and weigh 1.
+create function carrick._windows(p_table regclass, p_parts int) returns table (lo bigint, stop bigint, weight double precision)
   language plpgsql stable
-  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+  set enable_material = off set enable_sort = off set jit = off as $$
 begin
   return query execute format($q$
     with span as materialized (
       select (select min(x.seq) from %1$s x) as lo, (select max(x.seq) + 1 from %1$s x) as hi),
     part as materialized (
       select p.lo, p.hi,
-             (select x.seq from %1$s x where x.seq >= p.lo and x.seq < p.hi order by x.seq offset 10 limit 1) as stop
-        from (select carrick._cut(s.lo, s.hi, i, 200) as lo, carrick._cut(s.lo, s.hi, i + 1, 200) as hi
-                from span s cross join generate_series(0, 199) i) p
+             (select x.seq from %1$s x where x.seq >= p.lo and x.seq < p.hi order by x.seq offset 16 limit 1) as stop
+        from (select carrick._cut(s.lo, s.hi, i, 100) as lo, carrick._cut(s.lo, s.hi, i + 1, 100) as hi
+                from span s cross join generate_series(0, 99) i) p
        where p.lo < p.hi),
-    dense as (
-      select 1000 / count(*) as parts from part where stop is not null having count(*) > 0),
-    finer as (
+    dense as materialized (
+      select (select min(x.seq) from %1$s x where x.seq >= p.lo and x.seq < p.hi) as lo,
+             (select max(x.seq) + 1 from %1$s x where x.seq >= p.lo and x.seq < p.hi) as hi,
+             %2$s / count(*) over () as parts
+        from part p where p.stop is not null),
+    finer as materialized (
       select p.lo, p.hi,
-             (select x.seq from %1$s x where x.seq >= p.lo and x.seq < p.hi order by x.seq offset 10 limit 1) as stop
-        from (select carrick._cut(o.lo, o.hi, i, d.parts) as lo, carrick._cut(o.lo, o.hi, i + 1, d.parts) as hi
-                from dense d cross join part o cross join generate_series(0, d.parts - 1) i
-               where o.stop is not null) p
+             (select x.seq from %1$s x where x.seq >= p.lo and x.seq < p.hi order by x.seq offset 16 limit 1) as stop
+        from (select carrick._cut(d.lo, d.hi, i, d.parts) as lo, carrick._cut(d.lo, d.hi, i + 1, d.parts) as hi
+                from dense d cross join generate_series(0, d.parts - 1) i) p
        where p.lo < p.hi)
     select p.lo, p.hi, 1::double precision from part p where p.stop is null
     union all
     select f.lo, coalesce(f.stop, f.hi), (f.hi - f.lo)::double precision / (coalesce(f.stop, f.hi) - f.lo) from finer f
-    $q$, p_table);
+    $q$, p_table, p_parts);
 end $$;
 
 -- Every channel at a glance. The channels with the fewest waiting entries are counted, as many as have `exact` together; the others
@@ -51,7 +54,8 @@ create function carrick._stats() returns table (
     channel text, pending_count bigint, held_count bigint, claimed_count bigint, dead_count bigint, backlog_bytes numeric,
     oldest_pending_age_seconds double precision, last_success_at timestamptz, last_error_at timestamptz, approximate text[])
   language plpgsql stable
-  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+  set enable_material = off set enable_sort = off set jit = off as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := carrick.clock();
@@ -63,32 +67,36 @@ begin
   with seen as materialized (
     select w.channel, sum(v.weight) as entries, sum(v.weight * w.size) as bytes, min(w.seq) as oldest,
            sum(v.weight) filter (where v_gated and carrick._is_held(w.channel, w.tenant_id, w.principal, v_now)) as held
-      from carrick._windows('carrick.work') v join carrick.work w on w.seq >= v.lo and w.seq < v.stop
+      from carrick._windows('carrick.work', 400) v
+     cross join lateral (select x.* from carrick.work x where x.seq >= v.lo and x.seq < v.stop order by x.seq limit 16) w
      where v_deep group by w.channel),
   chosen as materialized (
     select c.name, coalesce(sum(s.entries) over (order by s.entries nulls first, c.name), 0) <= v_exact as is_exact
       from carrick.channel c left join seen s on s.channel = c.name),
   counted as materialized (
-    select w.channel, count(*) as entries, sum(w.size) as bytes, min(w.seq) as oldest,
-           count(*) filter (where v_gated and carrick._is_held(w.channel, w.tenant_id, w.principal, v_now)) as held,
-           max(t.last_attempt_at) filter (where t.last_error_code is not null) as last_error_at
+    select c.name, x.*
       from chosen c
-      join carrick.work w on w.channel = c.name
-      left join carrick.trouble t on w.troubled and t.seq = w.seq
-     where c.is_exact group by w.channel),
+     cross join lateral (
+       select count(*) as entries, sum(w.size) as bytes, min(w.seq) as oldest,
+              count(*) filter (where v_gated and carrick._is_held(c.name, w.tenant_id, w.principal, v_now)) as held,
+              max(t.last_attempt_at) filter (where t.last_error_code is not null) as last_error_at
+         from (select y.* from carrick.work y where y.channel = c.name order by y.tenant_id, y.rank, y.seq limit 2147483647) w
+         left join carrick.trouble t on w.troubled and t.seq = w.seq) x
+     where c.is_exact),
   failed as materialized (
     select w.channel, max(t.last_attempt_at) as last_error_at
-      from carrick._windows('carrick.trouble') v
-      join carrick.trouble t on t.seq >= v.lo and t.seq < v.stop
+      from carrick._windows('carrick.trouble', 100) v
+     cross join lateral (select x.* from carrick.trouble x where x.seq >= v.lo and x.seq < v.stop order by x.seq limit 16) t
       join carrick.work w on w.seq = t.seq
      where exists (select from chosen c where not c.is_exact) and t.last_error_code is not null group by w.channel),
   dead as materialized (
     select c.name, (select count(*) from (select from carrick.ended e where e.channel = c.name and e.state = 'dead'
-                                           limit v_exact + 1::bigint) x) as entries
+                                           order by e.ended_at, e.seq limit v_exact + 1::bigint) x) as entries
       from carrick.channel c),
   dead_seen as materialized (
     select e.channel, sum(v.weight) as entries
-      from carrick._windows('carrick.ended') v join carrick.ended e on e.seq >= v.lo and e.seq < v.stop
+      from carrick._windows('carrick.ended', 400) v
+     cross join lateral (select x.* from carrick.ended x where x.seq >= v.lo and x.seq < v.stop order by x.seq limit 16) e
      where exists (select from dead d where d.entries > v_exact) and e.state = 'dead' group by e.channel),
   waiting as (
     select c.name, c.is_exact,
@@ -98,7 +106,7 @@ begin
            case when c.is_exact then x.oldest else s.oldest end as oldest,
            case when c.is_exact then x.last_error_at else f.last_error_at end as last_error_at
       from chosen c
-      left join counted x on x.channel = c.name
+      left join counted x on x.name = c.name
       left join seen s on s.channel = c.name
       left join failed f on f.channel = c.name)
   select w.name, w.entries,

@@ -7,9 +7,9 @@ create table carrick_gauge_limit (
   exact integer not null check (exact >= 0)
 ) strict;
 
--- Windows are at most 10 rows each, spread over a table by its sequence numbers: each stands for `weight` times the rows from `lo` to before
--- `stop`. First 200 parts of the whole range; those that have more rows are divided again, into 1000 altogether, so that rows which lie
--- close together in a wide range are told apart as well. Parts differ in length, so that no regular pattern in the table keeps in step with
+-- Windows are at most 16 rows each, spread over a table by its sequence numbers: each stands for `weight` times the rows from `lo` to before
+-- `stop`. First 100 parts of the whole range; those that have more rows are cut to where the rows are and divided again, into
+-- 400 altogether, so that rows which lie close together in a wide range are told apart as well. Parts differ in length, so that no regular pattern in the table keeps in step with
 -- them. Where rows are few the windows have all of them, and weigh 1. The channels with the fewest waiting entries are counted, as many
 -- as have `exact` together; the others are estimated by windows. Dead entries are counted up to `exact` for each channel, by their index.
 drop view carrick_stats;
@@ -47,19 +47,23 @@ part (place, lo, hi, stop) as materialized (
                  min(s.hi, s.lo + cast((s.hi - s.lo) * (a.next / 100) as integer)) as hi
             from span as s cross join step as a on a.i < 100) as p
    where p.lo < p.hi),
-dense (place, parts) as materialized (
-  select place, 400 / count(*) from part where stop is not null and place <> 'trouble' group by place),
+dense (place, lo, hi, parts) as materialized (
+  select p.place,
+         case p.place when 'work' then (select min(seq) from carrick_work where seq >= p.lo and seq < p.hi)
+                      else (select min(seq) from carrick_ended where seq >= p.lo and seq < p.hi) end,
+         case p.place when 'work' then (select max(seq) + 1 from carrick_work where seq >= p.lo and seq < p.hi)
+                      else (select max(seq) + 1 from carrick_ended where seq >= p.lo and seq < p.hi) end,
+         400 / count(*) over (partition by p.place)
+    from part as p where p.stop is not null and p.place <> 'trouble'),
 finer (place, lo, hi, stop) as materialized (
   select p.place, p.lo, p.hi,
          case p.place
            when 'work' then (select seq from carrick_work where seq >= p.lo and seq < p.hi order by seq limit 1 offset 16)
-           when 'trouble' then (select seq from carrick_trouble where seq >= p.lo and seq < p.hi order by seq limit 1 offset 16)
            else (select seq from carrick_ended where seq >= p.lo and seq < p.hi order by seq limit 1 offset 16)
          end
-    from (select o.place, min(o.hi, o.lo + cast((o.hi - o.lo) * (a.at / d.parts) as integer)) as lo,
-                 min(o.hi, o.lo + cast((o.hi - o.lo) * (a.next / d.parts) as integer)) as hi
-            from dense as d cross join step as a on a.i < d.parts
-           cross join part as o on o.place = d.place and o.stop is not null) as p
+    from (select d.place, min(d.hi, d.lo + cast((d.hi - d.lo) * (a.at / d.parts) as integer)) as lo,
+                 min(d.hi, d.lo + cast((d.hi - d.lo) * (a.next / d.parts) as integer)) as hi
+            from step as a cross join dense as d on a.i < d.parts) as p
    where p.lo < p.hi),
 sample (place, lo, stop, weight) as materialized (
   select place, lo, coalesce(stop, hi), 1.0 from part where stop is null or place = 'trouble'

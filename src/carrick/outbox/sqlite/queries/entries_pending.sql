@@ -3,25 +3,25 @@
 -- are looked through, and the last of them comes back too, as the place to go on from. Every text is less than a blob.
 with few (entries) as materialized (
   select count(*)
-    from (select 1 from carrick_work as x indexed by carrick_work_rank
-           where x.channel = :channel and x.tenant_id between coalesce(:tenant, '') and coalesce(:tenant, x'') and x.batch_id is null
+    from (select 1 from carrick_work as w indexed by carrick_work_rank
+           where w.channel = :channel and w.tenant_id between coalesce(:tenant, '') and coalesce(:tenant, x'') and w.batch_id is null
            limit 10001)),
 last (seq) as materialized (
-  select coalesce((select x.seq from carrick_work as x where x.seq > :after_seq order by x.seq limit 1 offset 19999), 9223372036854775807)
+  select coalesce((select w.seq from carrick_work as w where w.seq > :after_seq order by w.seq limit 1 offset 19999), 9223372036854775807)
     from few where few.entries > 10000),
 chosen (seq, mine) as materialized (
   select * from (
-    select x.seq, 1
-      from few cross join carrick_work as x indexed by carrick_work_rank
-        on x.channel = :channel and x.tenant_id between coalesce(:tenant, '') and coalesce(:tenant, x'') and x.batch_id is null
-     where few.entries <= 10000 and x.seq > :after_seq
-     order by x.seq limit :rows)
+    select w.seq, 1
+      from few cross join carrick_work as w indexed by carrick_work_rank
+        on w.channel = :channel and w.tenant_id between coalesce(:tenant, '') and coalesce(:tenant, x'') and w.batch_id is null
+     where few.entries <= 10000 and w.seq > :after_seq
+     order by w.seq limit :rows)
   union all
   select * from (
-    select x.seq, x.channel = :channel and (:tenant is null or x.tenant_id = :tenant) and x.batch_id is null as mine
-      from last cross join carrick_work as x not indexed on x.seq > :after_seq and x.seq <= last.seq
-     where mine or x.seq = last.seq
-     order by x.seq limit :rows))
+    select w.seq, w.channel = :channel and (:tenant is null or w.tenant_id = :tenant) and w.batch_id is null as mine
+      from last cross join carrick_work as w not indexed on w.seq > :after_seq and w.seq <= last.seq
+     where mine or w.seq = last.seq
+     order by w.seq limit :rows))
 select r.id, r.seq, r.channel, r.tenant_id, r.principal, r.group_key, r.event_type, r.key, r.payload_size_bytes, r.priority,
        r.occurred_at, r.created_at, 'pending', w.due, coalesce(t.attempt_count, 0), coalesce(t.crash_count, 0),
        t.last_attempt_at, t.last_error_code, t.last_error_message, null, null, null, null, null,
