@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 
 from carrick.cli import run
+from tests.gauges import count_nothing
 from tests.scenario.cloud import read_log
 from tests.scenario.conftest import Shared
 from tests.scenario.processes import CloudProcess, ForwarderProcess, MoodyCloud, free_port, until
@@ -45,6 +46,9 @@ def test_with_nobody_listening_it_takes_events_and_delivers_when_somebody_does(t
         assert (state["pending_count"], state["held_count"], state["claimed_count"]) == (1, 1, 0)
         assert state["gates"][0]["scope"] == "*"
         assert "connect" in state["gates"][0]["reason"]
+        assert state["approximate"] == []
+        count_nothing(tmp_path / "edge.db")
+        assert "pending_count" in process.ask("GET", "/api/v1/sync/state")[1]["approximate"]
         _, listed = process.ask("GET", "/api/v1/sync/outbox")
         assert [(line["status"], line["attempt_count"]) for line in listed["entries"]] == [("pending", 0)]
         with cloud:

@@ -14,7 +14,8 @@ from carrick.entry import Outcome, State
 from carrick.outbox.channel import Channel
 from carrick.outbox.sqlite.migrate import migrate
 from carrick.outbox.sqlite.store import SqliteStore
-from carrick.testing.samples import claim, finish_each, put, put_run, states
+from carrick.testing.samples import claim, finish_each, put, put_run, sample, states
+from tests.gauges import count_nothing
 
 APP = """
 from carrick import Outbox, Outcome, Reject, Retry
@@ -76,6 +77,23 @@ def test_status_as_json_is_for_scripts(store: SqliteStore, capsys: pytest.Captur
     assert run(["status", "--json"]) == 0
     (channel,) = json.loads(printed(capsys))["channels"]
     assert (channel["channel"], channel["pending_count"]) == ("things", 3)
+
+
+def test_status_says_about_where_it_estimates(
+    store: SqliteStore, path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.put_many([sample() for _ in range(1_234)])
+    assert run(["status"]) == 0
+    assert "1,234" in printed(capsys)
+    count_nothing(path)
+    assert run(["status"]) == 0
+    said = printed(capsys)  # a narrow terminal has them on two lines
+    assert "about" in said
+    assert "1,230" in said
+    assert run(["status", "--json"]) == 0
+    (channel,) = json.loads(printed(capsys))["channels"]
+    assert "pending_count" in channel["approximate"]
+    assert "dead_count" not in channel["approximate"]
 
 
 def test_status_without_a_schema_is_one_line(

@@ -16,6 +16,7 @@ from carrick.outbox.sqlite.store import SqliteStore
 from carrick.relay.meter import Tally
 from carrick.state.switch import Health
 from carrick.testing.samples import sample
+from tests.gauges import count_nothing
 from tests.unit.relay.entries import NOW, batch, entry
 
 PROMISED = {
@@ -72,6 +73,19 @@ def test_depths_are_counted_when_asked(store: SqliteStore) -> None:
     assert (found["outbox_pending_total", "things"], found["outbox_claimed_total", "things"]) == (2, 1)
     store.finish(claimed.token, {claimed.entries[0].id: Outcome.rejected()})
     assert samples(metrics)["outbox_dlq_total", "things"] == 1
+
+
+def test_gauges_that_are_estimates_are_named(store: SqliteStore, tmp_path: Path) -> None:
+    store.put_many([sample(), sample()])
+    assert not any(name == "carrick_gauge_approximate" for name, *_ in samples(Metrics(store)))
+    count_nothing(tmp_path / "outbox.db")
+    found = samples(Metrics(store))
+    assert found["outbox_pending_total", "things"] == 2
+    assert {tuple(labels) for name, *labels in found if name == "carrick_gauge_approximate"} == {
+        ("things", "outbox_pending_total"),
+        ("things", "oldest_pending_age_seconds"),
+        ("things", "carrick_backlog_bytes"),
+    }
 
 
 def test_a_closed_gate_names_its_kind_and_reason_but_nobody(store: SqliteStore) -> None:

@@ -223,6 +223,7 @@ class StatsContract:
         assert (stats.pending_count, stats.claimed_count, stats.dead_count) == (2, 2, 1)
         assert stats.backlog_bytes == 4 * 5
         assert stats.oldest_pending_age_seconds == pytest.approx(HOUR, abs=60)
+        assert stats.approximate == ()
         assert (others.channel, others.pending_count, others.backlog_bytes) == ("others", 1, 1)
 
     def test_held_entries_are_the_pending_ones_behind_a_closed_gate(self, store: Store, clock: Clock) -> None:

@@ -84,7 +84,7 @@ def test_lists_and_relays_that_rest_read_a_range_of_an_index(path: Path, name: s
     assert any(range_ in line for line in plan(path, name))
 
 
-@pytest.mark.parametrize("name", ["entries_pending", "find_keyed", "find_tenant", "discard_all"])
+@pytest.mark.parametrize("name", ["find_keyed", "find_tenant", "discard_all"])
 def test_what_is_looked_for_in_the_order_of_an_index_is_not_sorted(path: Path, name: str) -> None:
     assert not any("TEMP B-TREE" in line for line in plan(path, name))
 
