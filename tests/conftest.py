@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Iterator
 from functools import cache
@@ -13,6 +14,12 @@ import pytest
 from tests.postgres_server import drop_database, fresh_database, versions
 
 pytest.register_assert_rewrite("carrick.testing")
+
+
+def pytest_collection_finish() -> None:
+    """What was loaded by now stays: the collector need not look at it again, and a test that collects is quick."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(params=versions(), ids=lambda version: f"postgres{version or ''}")
