@@ -16,6 +16,8 @@ SCRIPT := $(shell find web -name node_modules -prune -o -type f -print)
 export PYTHONNOUSERSITE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONPATH
+# What Python compiled is kept: the tests start it some thousand times.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import logging
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from tests.postgres_server import drop_database, fresh_database, versions
+
+Sweeper = psycopg.Connection[tuple[Any, ...]]
 
 pytest.register_assert_rewrite("carrick.testing")
 
@@ -50,7 +54,9 @@ end $$;
 create or replace function carrick.clock() returns timestamptz language sql volatile parallel safe
   as 'select clock_timestamp()';
 """
-"""Brings a database back to how the migrations left it; ten times faster than making a new one."""
+"""Brings a database back to how the migrations left it, much faster than making a new one."""
+
+ANALYZE = "select 'analyze ' || string_agg('carrick.' || tablename, ', ') from pg_tables where schemaname = 'carrick'"
 
 
 @cache
@@ -59,16 +65,35 @@ def used_again(version: int) -> str:
     return fresh_database(version)
 
 
+_sweepers: dict[str, Sweeper] = {}
+
+
+def sweeper(dsn: str) -> Sweeper:
+    """The session that empties this database. It stays: what it has read about the tables is most of the work."""
+    if dsn not in _sweepers or _sweepers[dsn].closed:
+        _sweepers[dsn] = psycopg.connect(dsn, autocommit=True)
+        atexit.register(_sweepers[dsn].close)
+    return _sweepers[dsn]
+
+
+def sweep(dsn: str) -> None:
+    """Take everything out of a database that is used again."""
+    try:
+        sweeper(dsn).execute(EMPTY)
+    except psycopg.OperationalError:  # a test has ended every session; this one is closed by now
+        sweeper(dsn).execute(EMPTY)
+
+
 def emptied(version: int) -> str:
-    """That database with the schema and nothing in it.
+    """The database that is used again, with the schema and nothing in it.
 
     The older server has just analysed its empty tables: statistics that lie must change nothing but speed.
     """
     dsn = used_again(version)
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(EMPTY)
-        if version != versions()[0]:
-            connection.execute("analyze")
+    sweep(dsn)
+    if version != versions()[0]:
+        for (analyze,) in sweeper(dsn).execute(ANALYZE).fetchall():
+            sweeper(dsn).execute(analyze)
     return dsn
 
 

@@ -20,7 +20,6 @@ from carrick.state.fallback import Redis, SharedState
 from carrick.testing import Clock, PostgresClock, SqliteClock
 from carrick.web.routes import application
 from carrick.web.server import serving
-from carrick.wiring import migrate
 from carrick_scoreboard.admission import Admission
 from carrick_scoreboard.credentials import Credentials
 from carrick_scoreboard.metrics import ScoreboardMetrics
@@ -43,6 +42,7 @@ from carrick_scoreboard.store.sqlite.tables import SqliteTables
 from carrick_scoreboard.store.tables import Tables
 from tests.osm import EVENING, ROBIN, SCOUTS, Osm, simulated
 from tests.replicas import Time, replica
+from tests.sqlite_file import whole_file
 
 KEYS = KeyRing({"test": b"k" * 32})
 ORIGIN = "http://localhost:8080"
@@ -217,7 +217,7 @@ def in_hall(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
     @functools.wraps(test)
     def told(*given: Any, sqlite_path: Path, **named: Any) -> None:
-        migrate(f"sqlite:///{sqlite_path}")
+        whole_file(sqlite_path)
         asyncio.run(_within(sqlite_path, test, *given, **named))
 
     given = list(inspect.signature(test).parameters.values())[1:]

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import pytest
 
 from carrick.outbox.postgres.store import PostgresStore
-from carrick.outbox.sqlite.migrate import migrate
 from carrick.outbox.sqlite.store import SqliteStore
 from carrick.outbox.store import Store
 from carrick.testing import Clock, PostgresClock, SqliteClock
@@ -18,6 +17,7 @@ from carrick.testing.interleaving import Session
 from tests.conftest import emptied
 from tests.contract.sessions import Open
 from tests.postgres_server import versions
+from tests.sqlite_file import engine_file
 
 
 class Database(NamedTuple):
@@ -31,7 +31,7 @@ class Database(NamedTuple):
 def database(request: pytest.FixtureRequest, sqlite_path: Path) -> Database:
     """Each kind of database."""
     if request.param == "sqlite":
-        migrate(sqlite_path)
+        engine_file(sqlite_path)
         return Database(lambda: SqliteStore(sqlite_path), SqliteClock(sqlite_path))
     dsn = emptied(int(request.param.removeprefix("postgres") or 0))
     return Database(lambda: PostgresStore(dsn), PostgresClock(dsn))

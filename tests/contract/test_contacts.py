@@ -9,13 +9,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from carrick import wiring
 from carrick.contacts.contacts import Contacts, open_contact_store
 from carrick.outbox.postgres.store import PostgresStore
 from carrick.outbox.sqlite.store import SqliteStore
 from carrick.outbox.store import Store
 from carrick.testing.contact_contract import ContactContract
 from carrick.testing.contract.caller import Connect
+from tests.sqlite_file import whole_file
 
 
 class TestOnSqlite(ContactContract):
@@ -24,7 +24,7 @@ class TestOnSqlite(ContactContract):
     @pytest.fixture
     def url(self, sqlite_path: Path) -> str:
         url = f"sqlite:///{sqlite_path}"
-        wiring.migrate(url)
+        whole_file(sqlite_path)
         return url
 
     @pytest.fixture

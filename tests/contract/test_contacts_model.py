@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from carrick import wiring
 from carrick.contacts.contacts import Contacts
 from tests.contract.contact_model import Model, Name
+from tests.sqlite_file import whole_file
 
 EVENTS = "select event_type, {payload} from {record} where tenant_id = {mark} order by seq"
 
@@ -47,7 +47,7 @@ class Side(NamedTuple):
 @pytest.fixture
 def sides(tmp_path: Path, newest_postgres_dsn: str) -> Iterator[list[Side]]:
     path = tmp_path / "model.db"
-    wiring.migrate(f"sqlite:///{path}")
+    whole_file(path)
     with ExitStack() as stack:
         lite = sqlite3.connect(path)
         stack.callback(lite.close)

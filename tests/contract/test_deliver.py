@@ -13,15 +13,15 @@ import pytest
 from carrick.entry import Batch, Outcome, State
 from carrick.outbox.handling import Reject, Retry
 from carrick.outbox.outbox import Outbox
-from carrick.outbox.sqlite.migrate import migrate
 from carrick.outbox.sqlite.store import SqliteStore
 from carrick.testing import SqliteClock, deliver_all
 from carrick.testing.samples import declare, ids, put, put_run, states
+from tests.sqlite_file import engine_file
 
 
 @pytest.fixture
 def outbox(sqlite_path: Path) -> Iterator[Outbox]:
-    migrate(sqlite_path)
+    engine_file(sqlite_path)
     with closing(Outbox(SqliteStore(sqlite_path), dialect="sqlite")) as outbox:
         declare(outbox.store, batch_rows=2)
         declare(outbox.store, "others")

@@ -30,7 +30,9 @@ from carrick.testing import Clock, PostgresClock, SqliteClock
 from carrick.testing.interleaving import Session
 from carrick.testing.samples import sample
 from tests.batches import checked, event, numbered, read
+from tests.conftest import emptied
 from tests.postgres_server import drop_database, fresh_database
+from tests.sqlite_file import whole_file
 
 DAY = 86_400
 
@@ -76,7 +78,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """Each kind of database, fresh, with the channel `events`."""
     if request.param == "sqlite":
         path = tmp_path / "inbox.db"
-        wiring.migrate(f"sqlite:///{path}")
+        whole_file(path)
         found = Place(
             f"sqlite:///{path}", wiring.open_store(f"sqlite:///{path}"), SqliteClock(path), _look_sqlite(path)
         )
@@ -84,13 +86,11 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         yield found
         found.store.close()
         return
-    version = int(request.param.removeprefix("postgres"))
-    dsn = fresh_database(version)
+    dsn = emptied(int(request.param.removeprefix("postgres")))
     found = Place(dsn, wiring.open_store(dsn), PostgresClock(dsn), _look_postgres(dsn))
     found.store.declare(Channel(name="events", mode=Mode.ORDERED))
     yield found
     found.store.close()
-    drop_database(version, dsn)
 
 
 @pytest.fixture

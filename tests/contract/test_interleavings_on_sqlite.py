@@ -15,17 +15,17 @@ from carrick.entry import Put, State
 from carrick.errors import EntryNotFound, KeyReused
 from carrick.outbox.channel import Mode
 from carrick.outbox.outbox import Outbox
-from carrick.outbox.sqlite.migrate import migrate
 from carrick.outbox.sqlite.store import SqliteStore
 from carrick.testing import SqliteClock
 from carrick.testing.samples import claim, declare, ids, put, put_run, sample, states
+from tests.sqlite_file import engine_file
 
 Stores = tuple[SqliteStore, SqliteStore]
 
 
 @pytest.fixture
 def path(sqlite_path: Path) -> Path:
-    migrate(sqlite_path)
+    engine_file(sqlite_path)
     return sqlite_path
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from carrick.outbox.outbox import Outbox
-from carrick.outbox.sqlite.migrate import migrate
 from carrick.outbox.sqlite.store import SqliteStore
 from carrick.outbox.store import Store
 from carrick.testing import Clock, SqliteClock, StoreContract
 from carrick.testing.contract.caller import Connect
+from tests.sqlite_file import engine_file
 
 
 class TestSqlite(StoreContract):
@@ -21,7 +21,7 @@ class TestSqlite(StoreContract):
 
     @pytest.fixture
     def path(self, sqlite_path: Path) -> Path:
-        migrate(sqlite_path)
+        engine_file(sqlite_path)
         return sqlite_path
 
     @pytest.fixture

@@ -14,14 +14,14 @@ from carrick.state.fallback import SharedState
 from carrick.state.redis import RedisServer
 from carrick.testing import Clock, PostgresClock, RedisClock, SqliteClock, StateContract
 from carrick.testing.state_contract import Replica, run
-from carrick.wiring import migrate
 from tests.redis_server import redis_url
 from tests.replicas import replica as opened_replica
+from tests.sqlite_file import whole_file
 
 
 @pytest.fixture
 def sqlite_file(sqlite_path: Path) -> Path:
-    migrate(f"sqlite:///{sqlite_path}")
+    whole_file(sqlite_path)
     return sqlite_path
 
 

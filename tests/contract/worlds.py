@@ -17,14 +17,14 @@ from carrick.entry import Batch, NewEntry, Outcome, Put, State
 from carrick.errors import InvalidInput, KeyReused, RequestReused
 from carrick.outbox.channel import Channel, Mode
 from carrick.outbox.postgres.store import PostgresStore
-from carrick.outbox.sqlite.migrate import migrate as migrate_sqlite
 from carrick.outbox.sqlite.store import SqliteStore
 from carrick.outbox.store import Store
 from carrick.testing import Clock, PostgresClock, SqliteClock
 from carrick.testing.claim_rules import Asked, Judge
 from carrick.testing.model import PRUNED, Model, Reused
-from tests.conftest import EMPTY, used_again
+from tests.conftest import emptied
 from tests.postgres_server import versions
+from tests.sqlite_file import engine_file
 
 PLENTY = 1000
 GRID = 20
@@ -93,15 +93,14 @@ COLUMNS = "id, state, attempt_count, crash_count, dlq_reason"
 
 def sqlite_driven(folder: Path) -> Driven:
     path = folder / f"{uuid4().hex}.db"
-    migrate_sqlite(path)
+    engine_file(path)
     reader = sqlite3.connect(path)
     return Driven(SqliteStore(path), SqliteClock(path), reader, f"select {COLUMNS} from carrick_entry")
 
 
 def postgres_driven() -> Driven:
-    dsn = used_again(versions()[0])
+    dsn = emptied(versions()[0])
     reader = psycopg.connect(dsn, autocommit=True)
-    reader.execute(EMPTY)
     return Driven(PostgresStore(dsn), PostgresClock(dsn), reader, f"select {COLUMNS} from carrick.entry")
 
 

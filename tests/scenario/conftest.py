@@ -13,12 +13,13 @@ import pytest
 
 from carrick.testing import Clock, PostgresClock, SqliteClock
 from carrick.wiring import migrate
-from tests.conftest import EMPTY, emptied
+from tests.conftest import emptied, sweep, sweeper
 from tests.phone import Phone
 from tests.postgres_server import drop_database, fresh_database, versions
 from tests.scenario.leading import KEYS, Hall, Story, Tell
 from tests.scenario.queries import Connection
 from tests.service import service
+from tests.sqlite_file import whole_file
 
 REMEMBER = "create table channels_as_migrated as select * from carrick.channel"
 RESTORE = "delete from carrick.channel; insert into carrick.channel select * from channels_as_migrated"
@@ -47,9 +48,8 @@ def with_views(version: int) -> str:
 def compat_url(postgres_version: int) -> str:
     """A database with public.outbox and public.sync_outbox, and nothing in them."""
     url = with_views(postgres_version)
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(EMPTY)
-        connection.execute(RESTORE)
+    sweep(url)
+    sweeper(url).execute(RESTORE)
     return url
 
 
@@ -72,9 +72,9 @@ def shared(request: pytest.FixtureRequest) -> Shared:
     """Each kind of database, fresh."""
     if request.param == "sqlite":
         path: Path = request.getfixturevalue("sqlite_path")
-        migrate(f"sqlite:///{path}")
+        whole_file(path)
         return Shared(f"sqlite:///{path}", SqliteClock(path))
-    dsn: str = request.getfixturevalue("newest_postgres_dsn")
+    dsn = emptied(versions()[0])
     return Shared(dsn, PostgresClock(dsn))
 
 

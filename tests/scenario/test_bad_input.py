@@ -30,20 +30,18 @@ from carrick.errors import (
     UnknownChannel,
 )
 from carrick.outbox.sqlite.migrate import migrate as migrate_sqlite
+from tests.conftest import emptied
 from tests.postgres_server import drop_database, fresh_database, versions
+from tests.sqlite_file import engine_file
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def url(request: pytest.FixtureRequest, sqlite_path: Path) -> str:
     """A database with the schema."""
     if request.param == "sqlite":
-        path = tmp_path / "outbox.db"
-        migrate_sqlite(path)
-        yield f"sqlite:///{path}"
-        return
-    dsn = fresh_database(versions()[0])
-    yield dsn
-    drop_database(versions()[0], dsn)
+        engine_file(sqlite_path)
+        return f"sqlite:///{sqlite_path}"
+    return emptied(versions()[0])
 
 
 @pytest.fixture
@@ -200,13 +198,12 @@ def test_a_bad_call_is_refused_by_name_and_changes_nothing(outbox: Outbox, case:
 
 def test_a_postgres_connection_is_refused_by_an_sqlite_outbox(tmp_path: Path) -> None:
     path = tmp_path / "outbox.db"
-    migrate_sqlite(path)
-    dsn = fresh_database(versions()[0])
+    engine_file(path)
+    dsn = emptied(versions()[0])
     with Outbox.connect(f"sqlite:///{path}") as outbox, psycopg.connect(dsn) as connection:
         outbox.channel("things")
         with pytest.raises(InvalidInput, match="is a postgresql connection; accepted: .* sqlite database"):
             outbox.put(connection, channel="things", event_type="e", payload=1)
-    drop_database(versions()[0], dsn)
 
 
 @pytest.mark.parametrize(
@@ -239,8 +236,12 @@ def test_a_missing_sqlite_file_is_not_created(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_newer_schema_says_to_upgrade(url: str) -> None:
-    table = "carrick_migration" if url.startswith("sqlite") else "carrick.migration"
+@pytest.mark.parametrize(("kind", "table"), [("sqlite", "carrick_migration"), ("postgres", "carrick.migration")])
+def test_a_newer_schema_says_to_upgrade(
+    kind: str, table: str, sqlite_path: Path, request: pytest.FixtureRequest
+) -> None:
+    engine_file(sqlite_path)
+    url = f"sqlite:///{sqlite_path}" if kind == "sqlite" else request.getfixturevalue("newest_postgres_dsn")
     execute(url, f"insert into {table} (part, number, name) values ('engine', 9999, 'future')")
     with pytest.raises(SchemaTooNew, match="upgrade Carrick"):
         Outbox.connect(url)

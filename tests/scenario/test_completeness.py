@@ -23,8 +23,8 @@ def run(folder: Path, text: str, *options: str, ci: bool) -> subprocess.Complete
     (folder / "test_sample.py").write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\n")
     environ = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_ADDOPTS")}
-    environ |= {"PYTHONPATH": str(ROOT)} | ({"CI": "true"} if ci else {})
-    command = [sys.executable, "-m", "pytest", "-p", "tests.completeness", *options]
+    environ |= {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | ({"CI": "true"} if ci else {})
+    command = [sys.executable, "-m", "pytest", "-p", "xdist", "-p", "tests.completeness", *options]
     return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
 
 

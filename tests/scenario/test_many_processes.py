@@ -23,7 +23,7 @@ from tests.scenario.conftest import Shared
 PROCESSES = 8
 TENANTS = 50
 GROUPS = 500
-ENTRIES = int(os.environ.get("CARRICK_TEST_ENTRIES", "50000"))
+ENTRIES = int(os.environ.get("CARRICK_TEST_ENTRIES", "20000"))
 LONG = 200_000
 BATCH = 100
 QUIET = "quiet"

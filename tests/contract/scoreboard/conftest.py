@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from carrick import wiring
 from carrick.testing import Clock, PostgresClock, SqliteClock
 from carrick_scoreboard.store.clients import Clients
 from carrick_scoreboard.store.devices import Devices
@@ -17,13 +16,14 @@ from carrick_scoreboard.store.sqlite.tables import SqliteTables
 from carrick_scoreboard.store.tables import Tables
 from tests.conftest import emptied
 from tests.postgres_server import versions
+from tests.sqlite_file import whole_file
 
 
 @pytest.fixture(params=["sqlite", *(f"postgres{version or ''}" for version in versions())])
 def url(request: pytest.FixtureRequest, sqlite_path: Path) -> str:
     """A fresh database of each kind."""
     if request.param == "sqlite":
-        wiring.migrate(f"sqlite:///{sqlite_path}")
+        whole_file(sqlite_path)
         return f"sqlite:///{sqlite_path}"
     return emptied(int(request.param.removeprefix("postgres") or 0))
 

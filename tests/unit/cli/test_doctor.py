@@ -32,6 +32,7 @@ from tests.kafka_cluster import MockCluster
 from tests.postgres_server import drop_database, fresh_database, versions
 from tests.receivers import closed_port
 from tests.redis_server import redis_url
+from tests.sqlite_file import whole_file
 
 Shown = pytest.CaptureFixture[str]
 NOWHERE = Path("no .env file")
@@ -61,7 +62,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def place(request: pytest.FixtureRequest, sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     if request.param == "sqlite":
         found = Place(f"sqlite:///{sqlite_path}", SqliteClock(sqlite_path))
-        wiring.migrate(found.url)
+        whole_file(sqlite_path)
     else:
         dsn = emptied(versions()[0])
         found = Place(dsn, PostgresClock(dsn))

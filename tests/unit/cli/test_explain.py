@@ -20,6 +20,7 @@ from carrick.testing.contract.standing import SITUATIONS, claimed
 from carrick.testing.samples import HOUR, claim, declare, finish_each, put
 from tests.conftest import emptied
 from tests.postgres_server import versions
+from tests.sqlite_file import whole_file
 
 Shown = pytest.CaptureFixture[str]
 
@@ -36,7 +37,7 @@ class Database(NamedTuple):
 def database(request: pytest.FixtureRequest, sqlite_path: Path) -> Iterator[Database]:
     if request.param == "sqlite":
         url, clock = f"sqlite:///{sqlite_path}", SqliteClock(sqlite_path)
-        wiring.migrate(url)
+        whole_file(sqlite_path)
     else:
         url = emptied(versions()[0])
         clock = PostgresClock(url)  # type: ignore[assignment]

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from carrick.outbox.postgres.store import PostgresStore
-from carrick.outbox.sqlite.migrate import migrate
 from carrick.outbox.sqlite.store import SqliteStore
 from carrick.outbox.store import Store
 from tests.conftest import emptied
 from tests.postgres_server import versions
+from tests.sqlite_file import engine_file
 
 
 @pytest.fixture
 def file_store(sqlite_path: Path) -> Iterator[Store]:
     """A store on SQLite, for what does not depend on the database."""
-    migrate(sqlite_path)
+    engine_file(sqlite_path)
     with closing(SqliteStore(sqlite_path)) as opened:
         yield opened
 
@@ -28,7 +28,7 @@ def file_store(sqlite_path: Path) -> Iterator[Store]:
 def store(request: pytest.FixtureRequest, sqlite_path: Path) -> Iterator[Store]:
     """A store with nothing in it."""
     if request.param == "sqlite":
-        migrate(sqlite_path)
+        engine_file(sqlite_path)
         with closing(SqliteStore(sqlite_path)) as opened:
             yield opened
         return

@@ -64,7 +64,7 @@ def test_the_largest_body_is_accepted() -> None:
 
 
 BOMBS = {
-    "gzip": gzip.compress(b"\0" * (64 * 1024 * 1024), 9),
+    "gzip": gzip.compress(b"\0" * (64 * 1024 * 1024), 1),
     "gzip, many members": gzip.compress(b"\0" * (1024 * 1024)) * 64,
     "zstd": zstandard.compress(b"\0" * (64 * 1024 * 1024)),
     "zstd, size not told": unsized(b"\0" * (64 * 1024 * 1024)),

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from carrick.testing import SqliteClock
-from carrick.wiring import migrate
 from tests.redis_server import RedisProcess
 from tests.replicas import Time
+from tests.sqlite_file import whole_file
 
 
 @pytest.fixture
 def path(sqlite_path: Path) -> Path:
     """A file with the schema."""
-    migrate(f"sqlite:///{sqlite_path}")
+    whole_file(sqlite_path)
     return sqlite_path
 
 

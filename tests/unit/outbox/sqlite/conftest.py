@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from carrick.outbox.channel import Channel
-from carrick.outbox.sqlite.migrate import migrate
 from carrick.outbox.sqlite.store import SqliteStore
+from tests.sqlite_file import engine_file
 
 
 @pytest.fixture
 def path(sqlite_path: Path) -> Path:
     """A file with the schema and nothing in it."""
-    migrate(sqlite_path)
+    engine_file(sqlite_path)
     return sqlite_path
 
 
