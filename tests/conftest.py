@@ -44,7 +44,12 @@ begin
   for t in select tablename from pg_tables
             where schemaname = 'carrick'
               and tablename not in ('migration', 'transition', 'channel', 'turn', 'state_epoch') loop
-    execute format('delete from carrick.%I', t);
+    -- after a storm the dead rows would be read again and again
+    if pg_relation_size(format('carrick.%I', t)) > 1000000 then
+      execute format('truncate carrick.%I cascade', t);
+    else
+      execute format('delete from carrick.%I', t);
+    end if;
   end loop;
   set local session_replication_role = origin;
   delete from carrick.channel where name <> 'outbox';

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing.context import SpawnContext
+from multiprocessing.context import ForkServerContext
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -18,6 +17,7 @@ from carrick.entry import NewEntry, State
 from carrick.outbox.channel import Channel, Mode
 from carrick.outbox.opening import open_store
 from carrick.outbox.store import Store
+from tests.many import many
 from tests.scenario.conftest import Shared
 
 PROCESSES = 8
@@ -70,7 +70,7 @@ def deliver(url: str, started: Any) -> list[Claimed]:
 
 
 @contextmanager
-def workers(context: SpawnContext, url: str, started: Any, results: Any) -> Iterator[list[Any]]:
+def workers(context: ForkServerContext, url: str, started: Any, results: Any) -> Iterator[list[Any]]:
     """Eight of them at work; none outlives the test."""
     processes = [context.Process(target=work, args=(url, started, results), daemon=True) for _ in range(PROCESSES)]
     for process in processes:
@@ -106,7 +106,7 @@ def run(shared: Shared, mode: Mode, count: int) -> tuple[set[UUID], list[Claimed
     store = open_store(shared.url)
     store.declare(Channel(name="c", mode=mode))
     expected = put_all(store, count)
-    context = multiprocessing.get_context("spawn")
+    context = many()
     started, results = context.Event(), context.Queue()
     with workers(context, shared.url, started, results):
         assert started.wait(60)

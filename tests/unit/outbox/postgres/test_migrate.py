@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Iterator
 from multiprocessing.synchronize import Barrier
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from carrick.errors import InvalidInput, SchemaTooNew
 from carrick.outbox.postgres.migrate import COMPAT, ENGINE, migrate, pending, script
 from carrick.outbox.transitions import CRASHES_UNTIL_DEAD, TRANSITIONS
+from tests.many import many
 from tests.postgres_server import drop_database, fresh_database
 
 ALL = [ENGINE.title(migration) for migration in ENGINE.steps]
@@ -40,7 +40,7 @@ def _start_replica(barrier: Barrier, dsn: str, applied: Any) -> None:
 
 
 def test_ten_replicas_that_start_at_once_apply_every_file_once(empty_dsn: str) -> None:
-    context = multiprocessing.get_context("spawn")
+    context = many()
     barrier, applied = context.Barrier(10), context.SimpleQueue()
     replicas = [context.Process(target=_start_replica, args=(barrier, empty_dsn, applied)) for _ in range(10)]
     for replica in replicas:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import sqlite3
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
@@ -15,6 +14,7 @@ from carrick.outbox.sqlite import migrate
 from carrick.outbox.sqlite.migrate import ENGINE
 from carrick.outbox.sqlite.store import SqliteStore
 from carrick.outbox.transitions import TRANSITIONS
+from tests.many import many
 
 ALL = [ENGINE.title(migration) for migration in ENGINE.steps]
 REPLICAS = 10
@@ -38,8 +38,7 @@ def test_migrate_applies_every_file_once(sqlite_path: Path) -> None:
 
 
 def test_ten_processes_that_start_at_once_apply_every_file_once(sqlite_path: Path) -> None:
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(REPLICAS, mp_context=spawn) as replicas:
+    with ProcessPoolExecutor(REPLICAS, mp_context=many()) as replicas:
         applied = [name for names in replicas.map(migrate.migrate, [sqlite_path] * REPLICAS) for name in names]
     assert sorted(applied) == ALL
     SqliteStore(sqlite_path).check_schema()
