@@ -12,6 +12,10 @@ PAGES  := src/carrick_scoreboard/static/score/index.html
 TYPED  := web/node_modules/.check-done
 SCRIPT := $(shell find web -name node_modules -prune -o -type f -print)
 
+# Side by side; what each part has to say is printed when it ends, and a part that fails stops none of the others.
+CHECKS := check-lint check-format check-types check-imports check-pages check-tests
+TOGETHER := --no-print-directory --keep-going --jobs 4 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+
 # An index or a wheel folder of the caller's is the caller's business; a user site or a foreign PYTHONPATH is not ours.
 export PYTHONNOUSERSITE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -21,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check format bench bench-quick chaos web docs dist lock clean
+.PHONY: help setup run test check $(CHECKS) format bench bench-quick chaos web docs dist lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,12 +63,25 @@ test: $(STAMP) $(OLDER) $(PAGES) ## run the whole suite on SQLite and on real Po
 	@PYTHONPATH=$(OLDER) $(PYTEST) -q tests/unit/outbox/adapters/test_sqlalchemy.py
 	@$(PYTEST) -n 2 --dist worksteal
 
-check: $(STAMP) $(TYPED) $(PAGES) ## lint, format, types (TypeScript too), import directions, fast tests (90 seconds at most)
+check: $(STAMP) $(PAGES) ## lint, format, types (TypeScript too), import directions, fast tests (90 seconds at most)
+	@$(MAKE) $(TOGETHER) $(CHECKS)
+
+check-lint:
 	@$(BIN)/ruff check
+
+check-format:
 	@$(BIN)/ruff format --check
+
+check-types:
 	@$(BIN)/mypy
+
+check-imports:
 	@$(BIN)/lint-imports
-	@$(PYTEST) -n 2 -q tests/unit
+
+check-pages: $(TYPED)
+
+check-tests:
+	@$(PYTEST) -n 2 --dist worksteal -q tests/unit
 
 format: $(STAMP) ## format the code and sort the imports
 	@$(BIN)/ruff check --fix-only --quiet
