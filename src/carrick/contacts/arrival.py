@@ -43,7 +43,7 @@ def contacts_in(payloads: Sequence[bytes]) -> list[Any] | None:
     Mostly none has: then all of them are looked through at once. A name may also be written with escapes.
     """
     together = b"\n".join(payloads)
-    if b'"contact"' not in together and b"\\u" not in together:
+    if b'"contact"' not in together and (b"\\" not in together or b"\\u" not in together):
         return None
     found = [_contact_in(payload) for payload in payloads]
     return found if any(contact is not None for contact in found) else None

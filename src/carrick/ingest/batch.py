@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from itertools import repeat
 from typing import Annotated, Any
 
 import msgspec
@@ -20,9 +21,9 @@ from carrick.outbox.producing import DEEPEST, MAX_HEADERS_BYTES, MAX_TEXT, depth
 MAX_EVENTS = 1000
 MAX_SAID = 500
 """Characters of a message about one event."""
+VERSION = "1."
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
-EDGES = (1, 9999)
+EDGES = frozenset({1, 9999})
 """Years in which a time may lie outside of what every database can hold, once it is in UTC."""
 
 Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
@@ -139,7 +140,10 @@ def read_batch(text: bytes, *, tenant_header: str | None = None, max_payload_byt
     if len(batch.events) > MAX_EVENTS:
         raise TooLarge(f"the batch has {len(batch.events):,} events; accepted: at most {MAX_EVENTS:,}")
     _check_batch(batch, tenant_header)
-    return _checked(batch, sent, max_payload_bytes, rb"\u0000" in text)
+    nul = b"\\" in text and rb"\u0000" in text  # mostly there is none, and one byte is found much faster
+    if isinstance(batch, _PlainBatch) and not nul and (arrivals := _at_once(batch, max_payload_bytes)) is not None:
+        return Checked(tenant_id=batch.tenant_id, edge_id=batch.edge_id, arrivals=arrivals, repeated=0, faults=[])
+    return _checked(batch, sent, max_payload_bytes, nul)
 
 
 def _check_utf8(text: bytes) -> None:
@@ -212,6 +216,33 @@ def _further(text: bytes) -> bytes | None:
     return found
 
 
+def _at_once(batch: Batch, max_payload_bytes: int) -> list[Arrival] | None:
+    """All events, in less time; None when one is amiss or comes twice, and each must be looked at by itself."""
+    events = batch.events
+    ids = [event.event_id for event in events]
+    payloads = [bytes(event.payload) for event in events]
+    moments = [event.occurred_at for event in events]
+    if (
+        len(set(ids)) < len(ids)
+        or not {event.tenant_id for event in events} <= {None, batch.tenant_id}
+        or not all(version.startswith(VERSION) for version in {event.schema_version for event in events})
+        or not EDGES.isdisjoint({when.year for when in moments if when is not None})
+        or any(_payload_fault(payload, max_payload_bytes) for payload in payloads)
+    ):
+        return None
+    times = [None if when is None else _since_epoch(when) for when in moments]
+    types, traces = [event.event_type for event in events], [event.trace_id for event in events]
+    return list(map(Arrival, ids, types, payloads, times, traces, repeat(None)))
+
+
+def _payload_fault(payload: bytes, max_payload_bytes: int) -> str | None:
+    if len(payload) > max_payload_bytes:
+        return f"payload: has {len(payload):,} bytes; accepted: at most {max_payload_bytes:,}"
+    if len(payload) > 2 * DEEPEST and depth_exceeds(payload, DEEPEST):
+        return f"payload: nested deeper than {DEEPEST} levels"
+    return None
+
+
 def _checked(batch: Batch, sent: Iterator[Sent], max_payload_bytes: int, nul: bool) -> Checked:
     arrivals: dict[str, Arrival] = {}
     faults: list[Fault] = []
@@ -256,12 +287,10 @@ def _arrival(event: Event | _Bad, extra: bytes | None, tenant_id: str, max_paylo
         raise _Bad("tenant_id: is not that of the batch")
     if nul and any("\x00" in (text or "") for text in (event.event_id, event.event_type, event.trace_id)):
         raise _Bad("event_id, event_type and trace_id must not contain NUL")
-    if not event.schema_version.startswith("1."):
+    if not event.schema_version.startswith(VERSION):
         raise _Bad(f"schema_version: {event.schema_version!r:.40} is not known; accepted: 1.0")
-    if len(payload) > max_payload_bytes:
-        raise _Bad(f"payload: has {len(payload):,} bytes; accepted: at most {max_payload_bytes:,}")
-    if len(payload) > 2 * DEEPEST and depth_exceeds(payload, DEEPEST):
-        raise _Bad(f"payload: nested deeper than {DEEPEST} levels")
+    if fault := _payload_fault(payload, max_payload_bytes):
+        raise _Bad(fault)
     return Arrival(
         event.event_id,
         event.event_type,
@@ -275,7 +304,13 @@ def _arrival(event: Event | _Bad, extra: bytes | None, tenant_id: str, max_paylo
 def _microseconds(when: datetime) -> int:
     if when.year in EDGES:
         raise _Bad("occurred_at: is out of range; accepted: the years 2 to 9998")
-    return (when - EPOCH) // MICROSECOND
+    return _since_epoch(when)
+
+
+def _since_epoch(when: datetime) -> int:
+    """In microseconds; twice as fast as dividing one span by another."""
+    span = when - EPOCH
+    return (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds
 
 
 def _placed(said: str) -> str:
