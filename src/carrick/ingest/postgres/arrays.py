@@ -5,14 +5,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any, cast
-
-import psycopg
-from psycopg.adapt import Dumper
-from psycopg.pq import Format
+from typing import cast
 
 TEXT, TIMESTAMPTZ, UUID = 25, 1184, 2950
-TEXT_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY = 1009, 1185, 2951
 NULL = struct.pack("!i", -1)
 EPOCH_MICROSECONDS = 946_684_800_000_000
 """PostgreSQL counts from the year 2000."""
@@ -22,72 +17,23 @@ _time = struct.Struct("!iq").pack
 _head = struct.Struct("!iiIii").pack
 
 
-class TextArray:
-    """Texts in UTF-8, or None."""
-
-    __slots__ = ("values",)
-
-    def __init__(self, values: Sequence[bytes | None]) -> None:
-        self.values = values
+def text_array(values: Sequence[bytes | None]) -> bytes:
+    """As the type text[]: texts in UTF-8, or None."""
+    return _array(TEXT, len(values), _sized(values))
 
 
-class TimeArray:
-    """Microseconds since 1970, or None."""
-
-    __slots__ = ("values",)
-
-    def __init__(self, values: Sequence[int | None]) -> None:
-        self.values = values
+def time_array(values: Sequence[int | None]) -> bytes:
+    """As the type timestamptz[]: microseconds since 1970, or None."""
+    items = (NULL if value is None else _time(8, value - EPOCH_MICROSECONDS) for value in values)
+    return _array(TIMESTAMPTZ, len(values), items)
 
 
-class UuidArray:
-    """UUIDs as 32 hexadecimal digits each."""
-
-    __slots__ = ("values",)
-
-    def __init__(self, values: Sequence[str]) -> None:
-        self.values = values
-
-
-class TextArrayDumper(Dumper):
-    """As the type text[]."""
-
-    format = Format.BINARY
-    oid = TEXT_ARRAY
-
-    def dump(self, obj: TextArray) -> bytes:
-        return _array(TEXT, len(obj.values), _sized(obj.values))
-
-
-class TimeArrayDumper(Dumper):
-    """As the type timestamptz[]."""
-
-    format = Format.BINARY
-    oid = TIMESTAMPTZ_ARRAY
-
-    def dump(self, obj: TimeArray) -> bytes:
-        items = (NULL if value is None else _time(8, value - EPOCH_MICROSECONDS) for value in obj.values)
-        return _array(TIMESTAMPTZ, len(obj.values), items)
-
-
-class UuidArrayDumper(Dumper):
-    """As the type uuid[]."""
-
-    format = Format.BINARY
-    oid = UUID_ARRAY
-
-    def dump(self, obj: UuidArray) -> bytes:
-        digits = bytes.fromhex("".join(obj.values))
-        sixteen = _length(16)
-        items = (sixteen + digits[at : at + 16] for at in range(0, len(digits), 16))
-        return _array(UUID, len(obj.values), items)
-
-
-def register(connection: psycopg.Connection[Any]) -> None:
-    """Let the connection take these as parameters."""
-    connection.adapters.register_dumper(TextArray, TextArrayDumper)
-    connection.adapters.register_dumper(TimeArray, TimeArrayDumper)
-    connection.adapters.register_dumper(UuidArray, UuidArrayDumper)
+def uuid_array(values: Sequence[str]) -> bytes:
+    """As the type uuid[]: 32 hexadecimal digits each."""
+    digits = bytes.fromhex("".join(values))
+    sixteen = _length(16)
+    items = (sixteen + digits[at : at + 16] for at in range(0, len(digits), 16))
+    return _array(UUID, len(values), items)
 
 
 def _sized(values: Sequence[bytes | None]) -> Iterable[bytes]:

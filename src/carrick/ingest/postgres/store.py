@@ -7,9 +7,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+import psycopg
+from psycopg.pq import ExecStatus, Format
+from psycopg.pq.abc import PGresult
+
 from carrick.ingest.auth import REMEMBER_SECONDS
 from carrick.ingest.batch import Arrival, Checked
-from carrick.ingest.postgres.arrays import TextArray, TimeArray, UuidArray, register
+from carrick.ingest.postgres.arrays import text_array, time_array, uuid_array
 from carrick.ingest.problems import Replayed
 from carrick.ingest.relaying import onward
 from carrick.ingest.store import Seen, Taken, Watcher
@@ -39,8 +44,7 @@ class PostgresInbox:
             check_schema(connection, PART)
 
     def take(self, batch: Checked, signature: bytes | None) -> Taken:
-        params = _columns(batch) | self._onward(batch)
-        params |= {"tenant_id": batch.tenant_id, "edge_id": batch.edge_id, "signature": signature}
+        params = [*_columns(batch), signature, *self._onward(batch)]
         arrived = None if self._watcher is None else self._watcher(batch.arrivals)
         with self._connections.connection() as connection:
             if arrived is None:
@@ -61,31 +65,44 @@ class PostgresInbox:
         rows = self._rows("prune", days=retention_days, max_rows=max_rows, signature_seconds=REMEMBER_SECONDS)
         return int(rows[0][0])
 
-    def _onward(self, batch: Checked) -> dict[str, Any]:
+    def _onward(self, batch: Checked) -> Sequence[bytes | None]:
         """What the entries of the relay's channel need beside the events themselves."""
         if not self._relay_channel:
-            return {"channel": None, "id": None, "group_key": None, "headers": None, "traceparent": None}
+            return [None] * 5
         span_id = os.urandom(8).hex()
         entries = [onward(arrival, batch.edge_id, span_id) for arrival in batch.arrivals]
-        return {
-            "channel": self._relay_channel,
-            "id": UuidArray(new_ids(datetime.now(UTC), len(entries))),
-            "group_key": _texts([entry.group for entry in entries]),
-            "headers": TextArray([entry.headers for entry in entries]),
-            "traceparent": _texts([entry.traceparent for entry in entries]),
-        }
+        return (
+            self._relay_channel.encode(),
+            uuid_array(new_ids(datetime.now(UTC), len(entries))),
+            _texts([entry.group for entry in entries]),
+            text_array([entry.headers for entry in entries]),
+            _texts([entry.traceparent for entry in entries]),
+        )
 
     def _rows(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
         with self._connections.connection() as connection:
             return _asked(connection, name, params)
 
 
-def _take(connection: Connection, params: dict[str, Any]) -> tuple[int, list[str] | None]:
-    """How many events were new, and the ids of those that were, None for all. Raises Replayed."""
-    ((replayed, stored, new_ids),) = _asked(connection, "take", params)
-    if replayed:
+def _take(connection: Connection, params: Sequence[bytes | None]) -> tuple[int, list[str] | None]:
+    """How many events were new, and the ids of those that were, None for all. Raises Replayed.
+
+    Past the driver's cursor, whose way with fourteen parameters costs more than storing ten events.
+    """
+    formats = [Format.BINARY] * len(params)
+    result = connection.pgconn.exec_params(query(PACKAGE, "take").encode(), params, param_formats=formats)
+    if result.status != ExecStatus.TUPLES_OK:
+        raise _failure(connection, result)
+    replayed, stored, new_ids = (result.get_value(0, column) for column in range(3))
+    if replayed == b"t":
         raise Replayed
-    return stored, new_ids
+    return int(stored or 0), None if new_ids is None else msgspec.json.decode(new_ids, type=list[str])
+
+
+def _failure(connection: Connection, result: PGresult) -> psycopg.Error:
+    if connection.closed:
+        return psycopg.OperationalError(result.get_error_message())
+    return psycopg.errors.error_from_result(result)
 
 
 def _new(batch: Checked, new_ids: list[str] | None) -> Sequence[Arrival]:
@@ -96,24 +113,25 @@ def _new(batch: Checked, new_ids: list[str] | None) -> Sequence[Arrival]:
 
 
 def _asked(connection: Connection, name: str, params: dict[str, Any]) -> list[tuple[Any, ...]]:
-    register(connection)
     with connection.cursor(binary=True) as cursor:
         cursor.execute(query(PACKAGE, name).encode(), params)
         return cursor.fetchall()
 
 
-def _columns(batch: Checked) -> dict[str, Any]:
-    """The events, field by field."""
+def _columns(batch: Checked) -> Sequence[bytes | None]:
+    """Whose events they are, and the events field by field."""
     arrivals = batch.arrivals
-    return {
-        "event_id": _texts([arrival.event_id for arrival in arrivals]),
-        "event_type": _texts([arrival.event_type for arrival in arrivals]),
-        "payload": TextArray([arrival.payload for arrival in arrivals]),
-        "occurred_at": TimeArray([arrival.occurred_at for arrival in arrivals]),
-        "trace_id": _texts([arrival.trace_id for arrival in arrivals]),
-        "extra": TextArray([arrival.extra for arrival in arrivals]),
-    }
+    return (
+        batch.tenant_id.encode(),
+        None if batch.edge_id is None else batch.edge_id.encode(),
+        _texts([arrival.event_id for arrival in arrivals]),
+        _texts([arrival.event_type for arrival in arrivals]),
+        text_array([arrival.payload for arrival in arrivals]),
+        time_array([arrival.occurred_at for arrival in arrivals]),
+        _texts([arrival.trace_id for arrival in arrivals]),
+        text_array([arrival.extra for arrival in arrivals]),
+    )
 
 
-def _texts(values: Sequence[str | None]) -> TextArray:
-    return TextArray([None if value is None else value.encode() for value in values])
+def _texts(values: Sequence[str | None]) -> bytes:
+    return text_array([None if value is None else value.encode() for value in values])
