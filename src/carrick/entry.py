@@ -314,12 +314,26 @@ class Sign(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime
 
 
+class Attempt(msgspec.Struct, frozen=True):
+    """One delivery that did not go through, the entry's `number`th attempt or after so many.
+
+    `outcome` is "failed", "lapsed" when its worker let the lease run out, or "dead" when the entry was given up with it
+    and redriven since.
+    """
+
+    at: datetime
+    outcome: str
+    number: int
+    code: str | None
+    message: str | None
+
+
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about where one entry stands, as the store knows them at `now`; `explain` makes a sentence of it.
 
     `gate` is the closed gate that holds it; `blocked_by` the entry of its group that must go first;
     `group_due_at` when its debounced group is due; `rank_ahead` how many entries of its tenant go before it
-    (counted up to 1000).
+    (counted up to 1000). `attempts` are the last deliveries that did not go through, in their order.
     """
 
     id: UUID
@@ -349,3 +363,4 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     group_held: bool
     group_due_at: datetime | None
     rank_ahead: int
+    attempts: tuple[Attempt, ...] = ()

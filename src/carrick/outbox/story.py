@@ -1,7 +1,4 @@
-"""What happened to an entry so far, as far as the database knows. Pure: facts in, events out.
-
-The database keeps how many attempts there were and the last of them, not each one; a redrive forgets them.
-"""
+"""What happened to an entry so far, as far as the database knows. Pure: facts in, events out."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from carrick.entry import Standing, State
+from carrick.entry import Attempt, Standing, State
 from carrick.outbox.explain import at, why_dead
 
 
@@ -23,11 +20,12 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def story_of(standing: Standing) -> list[Happening]:
-    """The entry's story in order: put, crashes, failed attempts, claim, end; then what comes next by itself."""
+    """The entry's story in order: put, deliveries that did not go through, claim, end; then what comes next."""
     return [
         *_put(standing),
-        *_crashes(standing),
-        *_attempts(standing),
+        *_earlier(standing),
+        *map(_attempt, standing.attempts),
+        *_last_attempt(standing),
         *_claim(standing),
         *_end(standing),
         *_next(standing),
@@ -41,30 +39,46 @@ def _put(standing: Standing) -> Iterator[Happening]:
     yield Happening(at=standing.created_at, event="put", detail=detail)
 
 
-def _crashes(standing: Standing) -> Iterator[Happening]:
-    if standing.crash_count:
-        detail = f"Workers that died while delivering it alone: {standing.crash_count}."
-        yield Happening(at=None, event="crashed", detail=detail)
+def _earlier(standing: Standing) -> Iterator[Happening]:
+    """Attempts that are not kept one by one: only the last twenty are."""
+    known = min((attempt.number for attempt in standing.attempts if attempt.outcome != "lapsed"), default=None)
+    failed = standing.attempt_count - (standing.state in (State.DELIVERED, State.DEAD))
+    earlier = failed if known is None else known - 1
+    if earlier > 0:
+        yield Happening(at=None, event="attempts", detail=f"Earlier attempts: {earlier}.")
 
 
-def _attempts(standing: Standing) -> Iterator[Happening]:
-    """Those that failed. The attempt that delivered it is its end; when the one before it was is not kept."""
-    delivered = standing.state is State.DELIVERED
-    failed = standing.attempt_count - delivered
-    if failed > 1:
-        yield Happening(at=None, event="attempts", detail=f"Earlier attempts: {failed - 1}.")
-    if failed > 0:
-        when = None if delivered else standing.last_attempt_at
-        yield Happening(at=when, event="attempt", detail=f"Attempt {failed}{_met(standing)}.")
+def _attempt(attempt: Attempt) -> Happening:
+    """A delivery that did not go through."""
+    match attempt.outcome:
+        case "lapsed":
+            detail = "Its worker let the lease run out: it died, or was cut off."
+            return Happening(at=attempt.at, event="lapsed", detail=detail)
+        case "dead":
+            detail = f"Given up after {attempt.number} attempts{_met(attempt.code, attempt.message)}; redriven later."
+            return Happening(at=attempt.at, event="given_up", detail=detail)
+        case _:
+            detail = f"Attempt {attempt.number}{_met(attempt.code, attempt.message) or ' failed'}."
+            return Happening(at=attempt.at, event="attempt", detail=detail)
+
+
+def _last_attempt(standing: Standing) -> Iterator[Happening]:
+    """The attempt that ended a dead entry; and the doubt about the last one of an entry that waits."""
+    last = standing.attempts[-1] if standing.attempts else None
+    is_told = last is not None and (last.outcome, last.number) == ("failed", standing.attempt_count)
+    if standing.state is State.DEAD and standing.attempt_count and not is_told:
+        met = _met(standing.last_error_code, standing.last_error_message) or " failed"
+        detail = f"Attempt {standing.attempt_count}{met}."
+        yield Happening(at=standing.last_attempt_at, event="attempt", detail=detail)
     if standing.frozen:
         detail = "Nobody knows whether that delivery happened; it stays as it is until that is known."
         yield Happening(at=standing.last_attempt_at, event="in_doubt", detail=detail)
 
 
-def _met(standing: Standing) -> str:
-    """What the last attempt met."""
-    said = ": ".join(part for part in (standing.last_error_code, standing.last_error_message) if part)
-    return f" met {said}" if said else " failed"
+def _met(code: str | None, message: str | None) -> str:
+    """What an attempt met, where it is known."""
+    said = ": ".join(part for part in (code, message) if part)
+    return f" met {said}" if said else ""
 
 
 def _claim(standing: Standing) -> Iterator[Happening]:

@@ -15,11 +15,12 @@ Subclass it where your tests are, and give it four fixtures:
 G1 atomic: PutContract, CallerContract. G2 not lost: PruneContract, OutcomeContract. G3 fenced: LeaseContract.
 G4, G5 groups: OrderedContract, CoalesceContract. G6 once put: KeyContract.
 G7 outages are free: GateContract, HalfOpenContract. G8 fair: FairnessContract, PriorityContract.
-G9 one clock: ClaimContract. G10 explained: StandingContract.
+G9 one clock: ClaimContract. G10 explained: StandingContract, AttemptsContract.
 """
 
 from __future__ import annotations
 
+from carrick.testing.contract.attempts import AttemptsContract
 from carrick.testing.contract.backlog import BacklogContract
 from carrick.testing.contract.caller import CallerContract
 from carrick.testing.contract.claim import ClaimContract, PriorityContract, UnfairContract
@@ -74,5 +75,6 @@ class StoreContract(
     ListingContract,
     StatsContract,
     StandingContract,
+    AttemptsContract,
 ):
     """All rules of a store together."""

@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 import msgspec
 
 from carrick.entry import (
+    Attempt,
     Batch,
     ChannelStats,
     Contents,
@@ -362,15 +363,17 @@ class PostgresStore:
         return PostgresWatch(self._dsn)
 
     def standing(self, entry_id: UUID) -> Standing:
-        rows = self._rows("standing", id=check_token(entry_id))
+        with self._connections.connection() as connection:
+            rows = _asked(connection, "standing", id=check_token(entry_id))
+            attempts = tuple(Attempt(*row) for row in _asked(connection, "attempts", id=entry_id))
         if not rows:
             raise EntryNotFound(entry_id)
         row = rows[0]
         fields = Standing.__struct_fields__
-        known = dict(zip(fields[:22], row[:22], strict=True)) | dict(zip(fields[23:], row[27:], strict=True))
+        known = dict(zip(fields[:22], row[:22], strict=True)) | dict(zip(fields[23:-1], row[27:], strict=True))
         known["state"] = State(known["state"])
         gate = None if row[22] is None else _gate(row[2], row[22:27])
-        return Standing(gate=gate, **known)
+        return Standing(gate=gate, attempts=attempts, **known)
 
     def contents(self, entry_id: UUID, *, characters: int) -> Contents:
         check_limit("characters", characters, MOST_CHARACTERS)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from carrick.entry import ChannelStats, Contents, DeadCount, Gate, Sign, Standing, State, TenantWaiting
+from carrick.entry import Attempt, ChannelStats, Contents, DeadCount, Gate, Sign, Standing, State, TenantWaiting
 from carrick.errors import EntryNotFound
 from carrick.outbox.channel import Mode
 from carrick.outbox.sqlite.database import rows
@@ -64,6 +64,7 @@ def standing(connection: sqlite3.Connection, entry_id: UUID) -> Standing:
         delivered_at=moment_or_none(ended_at) if state == State.DELIVERED else None,
         failed_at=moment_or_none(ended_at) if state == State.DEAD else None,
         dlq_reason=dlq_reason,
+        attempts=tuple(Attempt(moment(at), *rest) for at, *rest in rows(connection, "attempts", id=str(entry_id))),
         **waits,
     )
 

@@ -92,9 +92,9 @@ def _remove(connection: sqlite3.Connection, channel: Channel, seqs: list[int], n
     if channel.remember_keys_days > 0:
         _remember(connection, channel, chosen, now)
     rows(connection, "prune_emptied")
+    rows(connection, "prune_endings", seqs=chosen)
     rows(connection, "prune", seqs=chosen)
     rows(connection, "prune_newest", seqs=chosen)
-    rows(connection, "prune_endings", seqs=chosen)
 
 
 def _remember(connection: sqlite3.Connection, channel: Channel, seqs: str, now: int) -> None:

@@ -168,3 +168,20 @@ def test_times_come_in_utc_whatever_the_time_zone_of_the_session(newest_postgres
         (entry,) = outbox.claim("c")
     assert entry.created_at.tzinfo is UTC
     assert abs(entry.created_at - datetime.now(UTC)) < timedelta(hours=1)
+
+
+def test_what_is_removed_takes_its_attempts_with_it(outbox: Outbox, newest_postgres_dsn: str) -> None:
+    clock = PostgresClock(newest_postgres_dsn)
+    outbox.channel("c", max_attempts=2, retention_days=1, dead_retention_days=1)
+    fill(outbox, 3)
+    with psycopg.connect(newest_postgres_dsn, autocommit=True) as connection:
+        left = []
+        for _ in range(2):
+            clock.shift(3600)
+            batch = outbox.claim("c")
+            outbox.store.finish(batch.token, {entry.id: Outcome.retry(code="http_500") for entry in batch})
+            left.append(connection.execute("select count(*) from carrick.attempt").fetchone())
+        clock.shift(2 * 86_400)
+        outbox.store.prune("c")
+        left.append(connection.execute("select count(*) from carrick.attempt").fetchone())
+    assert left == [(3,), (3,), (0,)]

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from carrick.entry import Outcome
 from carrick.outbox.channel import Channel
 from carrick.outbox.sqlite.database import PACKAGE
 from carrick.outbox.sqlite.store import SqliteStore
-from carrick.testing.samples import claim, put
+from carrick.testing import SqliteClock
+from carrick.testing.samples import DAY, HOUR, claim, finish_each, put, put_run
 
 QUERIES = {
     file.name.removesuffix(".sql"): file.read_text(encoding="utf-8") for file in (files(PACKAGE) / "queries").iterdir()
@@ -121,3 +123,19 @@ def test_a_time_before_1970_is_shown_as_it_is(path: Path, store: SqliteStore) ->
         connection.execute("update carrick_record set occurred_at = -1")
         (shown,) = connection.execute("select occurred_at from carrick_entry").fetchone()
     assert shown == "1969-12-31T23:59:59.999999Z"
+
+
+def test_what_is_removed_takes_its_attempts_with_it(path: Path, store: SqliteStore) -> None:
+    clock = SqliteClock(path)
+    store.declare(Channel(name="things", max_attempts=2, retention_days=1, dead_retention_days=1))
+    put_run(store, 3)
+    left = []
+    with closing(sqlite3.connect(path)) as connection:
+        for _ in range(2):
+            clock.shift(HOUR)
+            finish_each(store, claim(store), Outcome.retry(code="http_500"))
+            left.append(connection.execute("select count(*) from carrick_attempt").fetchone())
+        clock.shift(2 * DAY)
+        store.prune("things")
+        left.append(connection.execute("select count(*) from carrick_attempt").fetchone())
+    assert left == [(3,), (3,), (0,)]
