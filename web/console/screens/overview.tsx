@@ -5,7 +5,7 @@ import { useAsk } from "../dialog.tsx";
 import { entriesPlace } from "../place.ts";
 import { act } from "../server.ts";
 import { Spark } from "../spark.tsx";
-import type { Changed, Channel, Gate, Overview, Replica, Tenant } from "../wire.ts";
+import type { Changed, Channel, Gate, Overview, Replica, Sign, Tenant } from "../wire.ts";
 import { bytes, milliseconds, opening, percent, perSecond, scope, short, span } from "../words.ts";
 
 export function OverviewScreen({ overview }: { overview: Overview }) {
@@ -261,6 +261,12 @@ function Replicas({ replicas, instance, now }: { replicas: readonly Replica[]; i
 
 const DOING = { duty: "has the duty", lease: "delivers", rest: "rests on" };
 
+/** Of a lease: how many entries, and when the last of them were taken. */
+function taken({ doing, entries, since }: Sign, now: number): string {
+  if (doing !== "lease") return "";
+  return since ? ` (${short(entries)}, taken ${span((now - Date.parse(since)) / 1000)} ago)` : ` (${short(entries)})`;
+}
+
 function ReplicaRow({ replica, own, now }: { replica: Replica; own: boolean; now: number }) {
   const late = (now - Date.parse(replica.alive_until)) / 1000;
   const gone = late > 0 && !own;
@@ -272,7 +278,7 @@ function ReplicaRow({ replica, own, now }: { replica: Replica; own: boolean; now
       </span>
       <span class="soft wide">
         {replica.signs
-          .map((sign) => `${DOING[sign.doing]} ${sign.what}${sign.doing === "lease" ? ` (${sign.entries})` : ""}`)
+          .map((sign) => `${DOING[sign.doing]} ${sign.what}${taken(sign, now)}`)
           .join(" · ")}
       </span>
     </li>

@@ -56,7 +56,7 @@ function Results({ text, tenant }: { text: string; tenant: string | undefined })
   const { hits, cut } = value;
   return (
     <>
-      <p class="soft" role="status">
+      <p class="soft found" role="status">
         {hits.length === 0 ? "No entry has that id, key, group or tenant" : `${cut ? "The first " : ""}${counted(hits.length, "entry", "entries")}`}
         {tenant !== undefined && ` (keys and groups of tenant ${tenant})`}.
       </p>
