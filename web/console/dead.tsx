@@ -76,10 +76,8 @@ function asked({ channel, lines, reason }: Choice): object {
   return lines ? { channel, ids: lines.map((line) => line.id) } : { channel, everything: true, reason };
 }
 
-type Found = Pick<Dead, "at" | "count" | "counted_up_to" | "causes" | "oldest">;
-
 /** Raises Refused. */
-async function look({ channel, lines, reason }: Choice): Promise<Found> {
+async function look({ channel, lines, reason }: Choice): Promise<Dead> {
   if (!lines) return read<Dead>(`dead?${queryOf({ channel, reason })}`);
   const count = lines.length;
   return { at: "", count, counted_up_to: count + 1, causes: causesOf(lines), oldest: lines.slice(0, SHOWN) };
@@ -100,11 +98,11 @@ export function causesOf(lines: readonly Line[]): readonly Cause[] {
   return [...causes.values()].sort((a, b) => b.count - a.count);
 }
 
-function amount({ count, counted_up_to }: Found): string {
+function amount({ count, counted_up_to }: Dead): string {
   return count >= counted_up_to ? `${short(count)} or more dead entries` : counted(count, "dead entry", "dead entries");
 }
 
-function Which({ found }: { found: Found }) {
+function Which({ found }: { found: Dead }) {
   const { causes, oldest, count } = found;
   return (
     <>
