@@ -14,8 +14,7 @@ import pytest
 from carrick import wiring
 
 REASONS_FOR_SQLITE_ALONE = {
-    "last": "PostgreSQL's ingest_batch finds out what is new by itself",
-    "since": "PostgreSQL's ingest_batch finds out what is new by itself",
+    "newest": "PostgreSQL's ingest_batch finds out what is new by itself",
     "prune_signatures": "PostgreSQL's prune_inbox forgets signatures, too",
     "remember_signature": "PostgreSQL's ingest_batch does it",
 }

@@ -17,6 +17,7 @@ from carrick.ingest.auth import REMEMBER_SECONDS
 from carrick.ingest.batch import Arrival, Checked
 from carrick.ingest.problems import Replayed
 from carrick.ingest.relaying import onward
+from carrick.ingest.sqlite.together import Together
 from carrick.ingest.store import Seen, Taken, Watcher
 from carrick.outbox.migration import Part
 from carrick.outbox.sqlite.database import Database, run
@@ -29,7 +30,7 @@ from carrick.outbox.statement import query
 PACKAGE = "carrick.ingest.sqlite"
 PART = Part("ingest", PACKAGE)
 DAY_SECONDS = 86_400
-AT_ONCE = 50
+AT_ONCE = 100
 """Events that one statement stores."""
 ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 WIDTH = ROW.count("?")
@@ -40,6 +41,7 @@ class SqliteInbox:
 
     def __init__(self, path: str | Path, *, relay_channel: str = "", watcher: Watcher | None = None) -> None:
         self._database = Database(path)
+        self._together = Together(self._database)
         self._relay_channel = relay_channel
         self._watcher = watcher
 
@@ -53,7 +55,8 @@ class SqliteInbox:
     def take(self, batch: Checked, signature: bytes | None) -> Taken:
         entries = self._entries(batch)
         arrived = None if self._watcher is None else self._watcher(batch.arrivals)
-        with self._database.write() as connection:
+
+        def work(connection: sqlite3.Connection) -> Taken:
             if signature is not None and not _rows(connection, "remember_signature", signature=signature):
                 raise Replayed
             new = _stored(connection, batch)
@@ -61,7 +64,9 @@ class SqliteInbox:
                 _put(connection, [entries[arrival.event_id] for arrival in new])
             if new and arrived is not None:
                 arrived(connection, batch.tenant_id, new)
-        return Taken(len(new), len(batch.arrivals) - len(new) + batch.repeated)
+            return Taken(len(new), len(batch.arrivals) - len(new) + batch.repeated)
+
+        return self._together.take(work)
 
     def recent(self, tenant_id: str, limit: int) -> list[Seen]:
         with self._database.read() as connection:
@@ -109,7 +114,6 @@ class SqliteInbox:
 
 def _stored(connection: sqlite3.Connection, batch: Checked) -> Sequence[Arrival]:
     """Store the events that are not there yet, and say which. Nobody else can store one meanwhile."""
-    ((last,),) = _rows(connection, "last")
     values = _values(batch, _now(connection))
     count = 0
     for at in range(0, len(values), AT_ONCE * WIDTH):
@@ -117,7 +121,7 @@ def _stored(connection: sqlite3.Connection, batch: Checked) -> Sequence[Arrival]
         count += connection.execute(_take(len(some) // WIDTH), some).rowcount
     if count == len(batch.arrivals):
         return batch.arrivals
-    new = {event_id for (event_id,) in _rows(connection, "since", last=last)}
+    new = {event_id for (event_id,) in _rows(connection, "newest", count=count)}
     return [arrival for arrival in batch.arrivals if arrival.event_id in new]
 
 

@@ -108,7 +108,7 @@ class GroupCommit:
         except BaseException as error:
             for waiting in group or self._take_into(group):
                 waiting.answer = None
-                waiting.error = waiting.error or _twin(error)
+                waiting.error = waiting.error or twin(error)
             if not isinstance(error, Exception):
                 raise
         finally:
@@ -163,10 +163,10 @@ def _put_each(connection: sqlite3.Connection, group: list[Waiting]) -> list[tupl
     return answers
 
 
-def _twin(error: BaseException) -> Exception:
+def twin(error: BaseException) -> Exception:
     """The same error for another thread: one that is raised twice at once mixes up its tracebacks."""
     if not isinstance(error, Exception):
-        return StoreUnavailable("the thread that committed this put was interrupted; nothing was written")
+        return StoreUnavailable("the thread that committed this was interrupted; nothing was written")
     twin = type(error).__new__(type(error), *error.args)
     twin.__dict__.update(error.__dict__)
     twin.__cause__ = error
