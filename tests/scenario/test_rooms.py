@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+
+UNLISTED = "a room that no contract knows"
 
 FORBIDDEN = {
     "a value imports the engine": ("entry.py", "import carrick.outbox.store", "Rooms import downward only"),
@@ -18,7 +22,7 @@ FORBIDDEN = {
     "wiring imports a command": ("wiring.py", "import carrick.cli.demo", "Rooms import downward only"),
     "wiring asks the doctor": ("wiring.py", "import carrick.checkup", "Rooms import downward only"),
     "the words for an entry look at the clock": ("outbox/story.py", "import time", "Plain values touch nothing"),
-    "a room that no contract knows": ("attic.py", "import json", "Rooms import downward only"),
+    UNLISTED: ("attic.py", "import json", "Rooms import downward only"),
     "wiring imports the test kit": ("wiring.py", "import carrick.testing", "The product does not import its test kit"),
     "sqlite imports postgres": (
         "outbox/sqlite/__init__.py",
@@ -202,25 +206,46 @@ def lint(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    shutil.copytree(ROOT / "src", tmp_path / "src")
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    return tmp_path
+def copied(folder: Path) -> Path:
+    """What the contracts are about, in that folder."""
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "static"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    return folder
 
 
-def test_the_rooms_import_downward_only(copy: Path) -> None:
-    done = lint(copy)
+def test_the_rooms_import_downward_only(tmp_path: Path) -> None:
+    done = lint(copied(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("case", FORBIDDEN)
-def test_a_forbidden_import_breaks_its_contract(case: str, copy: Path) -> None:
-    name, line, contract = FORBIDDEN[case]
-    file = copy / "src" / "carrick" / name
-    text = file.read_text() if file.exists() else ""
-    file.write_text(f"{text}\n{line}\n")
+class Planted(NamedTuple):
+    """A copy with every forbidden import in it: where each stands, and what each contract says."""
+
+    lines: dict[str, int]
+    broken: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
+    copy, lines = copied(tmp_path_factory.mktemp("planted")), {}
+    for case, (name, line, _) in FORBIDDEN.items():
+        file = copy / "src" / "carrick" / name
+        text = file.read_text() if file.exists() else ""
+        file.write_text(f"{text}\n{line}\n")
+        lines[case] = text.count("\n") + 2
     done = lint(copy)
-    assert done.returncode == 1
-    broken = done.stdout.partition("Broken contracts")[2]
-    assert contract in broken, done.stdout + done.stderr
+    assert done.returncode == 1, done.stdout + done.stderr
+    _, *parts = re.split(r"\n(.+)\n-{3,}\n", done.stdout.partition("Broken contracts\n")[2])
+    words = [" ".join(part.split()) for part in parts]
+    return Planted(lines, dict(zip(words[::2], words[1::2], strict=True)))
+
+
+@pytest.mark.parametrize("case", FORBIDDEN)
+def test_a_forbidden_import_breaks_its_contract(case: str, planted: Planted) -> None:
+    name, line, contract = FORBIDDEN[case]
+    module = os.path.normpath(f"carrick/{name}").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    (told,) = [text for title, text in planted.broken.items() if title.startswith(contract)]
+    if case == UNLISTED:
+        assert f"not listed as layers: - {module} " in told
+    else:
+        assert f"{module} -> {line.removeprefix('import ')} (l.{planted.lines[case]}" in told
