@@ -146,8 +146,9 @@ def test_the_evening_has_begun_and_the_next_demo_goes_on_with_it(tmp_path: Path)
     async def given(at: Places) -> list[dict[str, Any]]:
         async with Phone(at.scoreboard) as robin:
             await robin.sign_in()
-            while len(history := await robin.history()) < POINTS_OF_THE_EVENING:  # noqa: ASYNC110  nothing tells of it
-                await asyncio.sleep(0.1)
+            async with robin.browser.session.ws_connect(f"{at.scoreboard}/ws{at.board}") as news:
+                while len(history := await robin.history()) < POINTS_OF_THE_EVENING:
+                    await news.receive_str()
             return history
 
     async def more(at: Places) -> None:
