@@ -7,7 +7,7 @@ import sys
 
 from rich.console import Console
 
-from bench import forwarder, ingest, kafka, patrols, postgres, relay, sqlite
+from bench import forwarder, gauges, ingest, kafka, patrols, postgres, relay, sqlite
 from bench.measure import show
 
 CASES = {
@@ -18,6 +18,7 @@ CASES = {
     **ingest.CASES,
     **kafka.CASES,
     **patrols.CASES,
+    **gauges.CASES,
 }
 
 

@@ -1,4 +1,4 @@
-"""What people and Prometheus ask for again and again costs as much however much waits, and says where it is an estimate."""
+"""What people and Prometheus ask for again and again: cheap however much waits, and plain where it is an estimate."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ select case when n <= {DEEP} then n else {FAR} + n end, case when n <= {DEEP} th
 insert into carrick.work (seq, id, channel, tenant_id, size, priority, due, rank)
 select seq, id, channel, tenant_id, payload_size_bytes, 0, created_at, created_at from carrick.record where seq >= 100;
 insert into carrick.ended (seq, id, channel, state, ended_at, attempt_count, dlq_reason)
-select {2 * FAR} + n, gen_random_uuid(), 'few', case when n % 3 = 0 then 'dead' else 'delivered' end, clock_timestamp(), 1,
-       case when n % 3 = 0 then 'rejected' end
+select {2 * FAR} + n, gen_random_uuid(), 'few', case when n % 3 = 0 then 'dead' else 'delivered' end,
+       clock_timestamp(), 1, case when n % 3 = 0 then 'rejected' end
   from generate_series(1, {DEAD + KEPT}) n;
 insert into carrick.gauge_limit (exact) values ({EXACT});
 """
@@ -48,7 +48,8 @@ select case when n <= {DEEP} then n else {FAR} + n end, case when n <= {DEEP} th
   from step;
 with recursive step (n) as (select 1 union all select n + 1 from step where n < {DEAD + KEPT})
 insert into carrick_ended (seq, channel, state, ended_at, attempt_count, dlq_reason)
-select {2 * FAR} + n, 'few', case when n % 3 = 0 then 'dead' else 'delivered' end, 1, 1, case when n % 3 = 0 then 'rejected' end
+select {2 * FAR} + n, 'few', case when n % 3 = 0 then 'dead' else 'delivered' end, 1, 1,
+       case when n % 3 = 0 then 'rejected' end
   from step;
 insert into carrick_gauge_limit (one, exact) values (1, {EXACT});
 """

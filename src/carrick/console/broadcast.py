@@ -16,7 +16,7 @@ log = logging.getLogger("carrick.console")
 
 EVERY_SECONDS = 2.0
 REST_PER_LOOK = 10
-"""It rests so many times as long as a look took: a database with millions of waiting entries is not kept busy by it."""
+"""It rests so many times as long as a look took: a slow database is not kept busy by it."""
 MOST_WATCHERS = 20
 PATIENCE_SECONDS = 20.0
 """A browser that takes nothing for so long is let go."""

@@ -7,11 +7,13 @@ create table carrick_gauge_limit (
   exact integer not null check (exact >= 0)
 ) strict;
 
--- Windows are at most 16 rows each, spread over a table by its sequence numbers: each stands for `weight` times the rows from `lo` to before
--- `stop`. First 100 parts of the whole range; those that have more rows are cut to where the rows are and divided again, into
--- 400 altogether, so that rows which lie close together in a wide range are told apart as well. Parts differ in length, so that no regular pattern in the table keeps in step with
--- them. Where rows are few the windows have all of them, and weigh 1. The channels with the fewest waiting entries are counted, as many
--- as have `exact` together; the others are estimated by windows. Dead entries are counted up to `exact` for each channel, by their index.
+-- Windows are spread over a table by its sequence numbers: each stands for `weight` times the rows from `lo` to before `stop`, 64 at most. First
+-- the whole range is cut into 100 parts. One with up to 16 rows is a window itself. The others are cut to where their rows are, and divided into
+-- 400 altogether, so that rows which lie close together in a wide range are told apart as well. In each a window lies somewhere, as long as the
+-- first 16 rows of the part are: its length does not depend on the rows in it, so runs of rows and gaps are not favoured. Parts differ in
+-- length, so that no regular pattern in the table keeps in step with them.
+-- The channels with the fewest waiting entries are counted, as many as have `exact` together; the others are estimated by windows. Dead
+-- entries are counted up to `exact` for each channel, by their index.
 drop view carrick_stats;
 create view carrick_stats as
 with recursive
@@ -47,28 +49,33 @@ part (place, lo, hi, stop) as materialized (
                  min(s.hi, s.lo + cast((s.hi - s.lo) * (a.next / 100) as integer)) as hi
             from span as s cross join step as a on a.i < 100) as p
    where p.lo < p.hi),
-dense (place, lo, hi, parts) as materialized (
+dense (place, lo, hi, length, parts, origin) as materialized (
   select p.place,
          case p.place when 'work' then (select min(seq) from carrick_work where seq >= p.lo and seq < p.hi)
                       else (select min(seq) from carrick_ended where seq >= p.lo and seq < p.hi) end,
          case p.place when 'work' then (select max(seq) + 1 from carrick_work where seq >= p.lo and seq < p.hi)
                       else (select max(seq) + 1 from carrick_ended where seq >= p.lo and seq < p.hi) end,
-         400 / count(*) over (partition by p.place)
-    from part as p where p.stop is not null and p.place <> 'trouble'),
-finer (place, lo, hi, stop) as materialized (
-  select p.place, p.lo, p.hi,
-         case p.place
-           when 'work' then (select seq from carrick_work where seq >= p.lo and seq < p.hi order by seq limit 1 offset 16)
-           else (select seq from carrick_ended where seq >= p.lo and seq < p.hi order by seq limit 1 offset 16)
-         end
-    from (select d.place, min(d.hi, d.lo + cast((d.hi - d.lo) * (a.at / d.parts) as integer)) as lo,
-                 min(d.hi, d.lo + cast((d.hi - d.lo) * (a.next / d.parts) as integer)) as hi
-            from step as a cross join dense as d on a.i < d.parts) as p
+         p.stop - p.lo, 400 / count(*) over (partition by p.place), s.lo
+    from part as p join span as s on s.place = p.place where p.stop is not null and p.place <> 'trouble'),
+finer (place, lo, hi, start, upto) as materialized (
+  select p.place, p.lo, p.hi, p.start, min(p.hi, p.start + p.length)
+    from (select c.*, c.lo + cast(((c.lo - c.origin) % 1000003 * 618034 % 1000000) / 1000000.0 * max(0, c.hi - c.lo - c.length)
+                                  as integer) as start
+            from (select d.place, min(d.hi, d.lo + cast((d.hi - d.lo) * (a.at / d.parts) as integer)) as lo,
+                         min(d.hi, d.lo + cast((d.hi - d.lo) * (a.next / d.parts) as integer)) as hi, d.length, d.origin
+                    from step as a cross join dense as d on a.i < d.parts) as c) as p
    where p.lo < p.hi),
+sized (place, lo, hi, start, stop) as materialized (
+  select f.place, f.lo, f.hi, f.start,
+         coalesce(case f.place
+                    when 'work' then (select seq from carrick_work where seq >= f.start and seq < f.upto order by seq limit 1 offset 64)
+                    else (select seq from carrick_ended where seq >= f.start and seq < f.upto order by seq limit 1 offset 64)
+                  end, f.upto)
+    from finer as f),
 sample (place, lo, stop, weight) as materialized (
   select place, lo, coalesce(stop, hi), 1.0 from part where stop is null or place = 'trouble'
   union all
-  select place, lo, coalesce(stop, hi), 1.0 * (hi - lo) / (coalesce(stop, hi) - lo) from finer),
+  select place, start, stop, 1.0 * (hi - lo) / (stop - start) from sized),
 seen (channel, entries, bytes, held, oldest) as materialized (
   select w.channel, sum(v.weight), sum(v.weight * w.size),
          sum(case when g.channel is null then 0
@@ -83,15 +90,19 @@ chosen (channel, is_exact) as materialized (
   select c.name, coalesce(sum(s.entries) over (order by s.entries nulls first, c.name), 0) <= (select exact from bound)
     from carrick_channel as c left join seen as s on s.channel = c.name),
 counted (channel, entries, bytes, held, oldest, last_error_at) as materialized (
-  select w.channel, count(*), sum(w.size),
-         sum(g.channel is not null and (g.whole or exists (select 1 from carrick_gate as x
+  select k.name, count(*), sum(w.size),
+         sum(case when g.channel is null then 0
+                  else g.whole or exists (select 1 from carrick_gate as x
                                            where x.channel = g.channel and x.closed_until > (select now from bound)
-                                             and x.scope in ('tenant:' || w.tenant_id, 'principal:' || w.principal)))),
-         min(w.seq), max(case when t.last_error_code is not null then t.last_attempt_at end)
-    from chosen as c cross join carrick_work as w indexed by carrick_work_rank on w.channel = c.channel and w.batch_id is null
-    left join gated as g on g.channel = w.channel
-    left join carrick_trouble as t on w.troubled = 1 and t.seq = w.seq
-   where c.is_exact group by c.channel),
+                                             and x.scope in ('tenant:' || w.tenant_id, 'principal:' || w.principal)) end),
+         min(w.seq),
+         max(case when w.troubled then (select t.last_attempt_at from carrick_trouble as t
+                                         where t.seq = w.seq and t.last_error_code is not null) end)
+    from carrick_channel as k -- in the order of its key, so that nothing is sorted
+   cross join chosen as c on c.channel = k.name and c.is_exact
+   cross join carrick_work as w indexed by carrick_work_rank on w.channel = k.name and w.batch_id is null
+    left join gated as g on g.channel = k.name
+   group by k.name),
 failed (channel, last_error_at) as materialized (
   select w.channel, max(t.last_attempt_at)
     from sample as v cross join carrick_trouble as t on t.seq >= v.lo and t.seq < v.stop and t.last_error_code is not null
