@@ -20,6 +20,9 @@ create function carrick._note_attempts() returns trigger
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 begin
+  if not exists (select from new_rows) then -- a finish without failures asks too
+    return null;
+  end if;
   if tg_op = 'INSERT' then
     insert into carrick.attempt (seq, at, outcome, number, code, message)
     select n.seq, coalesce(n.last_attempt_at, carrick.clock()), case when n.last_attempt_at is null then 'lapsed' else 'failed' end,
