@@ -17,7 +17,7 @@ import pytest
 
 from carrick import wiring
 from carrick.entry import Batch
-from carrick.errors import BacklogFull, SchemaMissing, UnknownChannel
+from carrick.errors import BacklogFull, SchemaMissing, StoreUnavailable, UnknownChannel
 from carrick.ingest.postgres.store import PostgresInbox
 from carrick.ingest.problems import Replayed
 from carrick.ingest.sqlite.store import SqliteInbox
@@ -292,6 +292,19 @@ def test_an_inbox_on_postgresql_without_its_schema_says_what_to_do() -> None:
         inbox.check_schema()
     inbox.close()
     drop_database(18, dsn)
+
+
+def test_a_connection_that_broke_is_told_as_such_and_replaced(postgres_dsn: str) -> None:
+    with closing(PostgresInbox(postgres_dsn)) as inbox:
+        assert _taken(inbox, event("broken-0")) == (1, 0)
+        with psycopg.connect(postgres_dsn, autocommit=True) as other:
+            other.execute(
+                "select pg_terminate_backend(pid, 20000) from pg_stat_activity "
+                "where datname = current_database() and pid <> pg_backend_pid() and query like '%ingest_batch(%'"
+            )
+        with pytest.raises(StoreUnavailable):
+            _taken(inbox, event("broken-1"))
+        assert _taken(inbox, event("broken-0"), event("broken-1")) == (1, 1)
 
 
 def test_what_is_new_is_shown_in_its_transaction(place: Place) -> None:
