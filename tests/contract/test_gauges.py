@@ -12,7 +12,7 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
-from carrick.entry import ChannelStats, State
+from carrick.entry import ChannelStats, Page, State
 from carrick.outbox.postgres.store import PostgresStore
 from carrick.outbox.sqlite.migrate import migrate
 from carrick.outbox.sqlite.store import SqliteStore
@@ -159,7 +159,8 @@ def test_the_list_of_a_small_channel_does_not_read_through_the_others(deep: Deep
 
 
 def test_a_list_behind_much_of_another_channel_goes_on_page_by_page(deep: Deep) -> None:
-    pages, after = [], None
+    pages: list[Page] = []
+    after = None
     while not pages or not pages[-1].lines:
         pages.append(deep.store.entries("late", state=State.PENDING, max_rows=2, after=after))
         after = pages[-1].next

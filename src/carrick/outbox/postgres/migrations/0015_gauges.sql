@@ -14,7 +14,7 @@ create function carrick._cut(p_lo bigint, p_hi bigint, i bigint, n bigint) retur
   select least(p_hi, p_lo + floor((p_hi - p_lo) * ((i + (i * 618034 % 1000000) / 2000000.0::double precision) / n))::bigint)
 $$;
 
--- Windows spread over a table by its sequence numbers: each stands for `weight` times the rows from `lo` to before `stop`, 64 at most. First the
+-- Windows spread over a table by its sequence numbers: each stands for `weight` times the rows from `lo` to before `stop`, 32 at most. First the
 -- whole range is cut into 100 parts. One with up to 16 rows is a window itself. The others are cut to where their rows are, and divided into
 -- `p_parts` altogether, so that rows which lie close together in a wide range are told apart as well. In each a window lies somewhere, as
 -- long as the first 16 rows of the part are: its length does not depend on the rows in it, so runs of rows and gaps are not favoured.
@@ -34,19 +34,19 @@ begin
     dense as materialized (
       select (select min(x.seq) from %1$s x where x.seq >= p.lo and x.seq < p.hi) as lo,
              (select max(x.seq) + 1 from %1$s x where x.seq >= p.lo and x.seq < p.hi) as hi,
-             p.stop - p.lo as length, %2$s / count(*) over () as parts, p.origin
+             p.stop, %2$s / count(*) over () as parts, p.origin
         from part p where p.stop is not null),
     finer as materialized (
       select p.lo, p.hi, p.length,
              p.lo + floor(mod(mod(p.lo - p.origin, 1000003) * 618034, 1000000) / 1000000.0 * greatest(0, p.hi - p.lo - p.length))::bigint
                as start
-        from (select carrick._cut(d.lo, d.hi, i, d.parts) as lo, carrick._cut(d.lo, d.hi, i + 1, d.parts) as hi, d.length, d.origin
+        from (select carrick._cut(d.lo, d.hi, i, d.parts) as lo, carrick._cut(d.lo, d.hi, i + 1, d.parts) as hi, d.stop - d.lo as length, d.origin
                 from dense d cross join generate_series(0, d.parts - 1) i) p
        where p.lo < p.hi),
     sized as materialized (
       select f.lo, f.hi, f.start,
              coalesce((select x.seq from %1$s x where x.seq >= f.start and x.seq < least(f.hi, f.start + f.length)
-                        order by x.seq offset 64 limit 1), least(f.hi, f.start + f.length)) as stop
+                        order by x.seq offset 32 limit 1), least(f.hi, f.start + f.length)) as stop
         from finer f)
     select p.lo, p.hi, 1::double precision from part p where p.stop is null
     union all
@@ -74,7 +74,7 @@ begin
     select w.channel, sum(v.weight) as entries, sum(v.weight * w.size) as bytes, min(w.seq) as oldest,
            sum(v.weight) filter (where v_gated and carrick._is_held(w.channel, w.tenant_id, w.principal, v_now)) as held
       from carrick._windows('carrick.work', 400) v
-     cross join lateral (select x.* from carrick.work x where x.seq >= v.lo and x.seq < v.stop order by x.seq limit 64) w
+     cross join lateral (select x.* from carrick.work x where x.seq >= v.lo and x.seq < v.stop order by x.seq limit 32) w
      where v_deep group by w.channel),
   chosen as materialized (
     select c.name, coalesce(sum(s.entries) over (order by s.entries nulls first, c.name), 0) <= v_exact as is_exact
@@ -92,7 +92,7 @@ begin
   failed as materialized (
     select w.channel, max(t.last_attempt_at) as last_error_at
       from carrick._windows('carrick.trouble', 100) v
-     cross join lateral (select x.* from carrick.trouble x where x.seq >= v.lo and x.seq < v.stop order by x.seq limit 64) t
+     cross join lateral (select x.* from carrick.trouble x where x.seq >= v.lo and x.seq < v.stop order by x.seq limit 32) t
       join carrick.work w on w.seq = t.seq
      where exists (select from chosen c where not c.is_exact) and t.last_error_code is not null group by w.channel),
   dead as materialized (
@@ -102,7 +102,7 @@ begin
   dead_seen as materialized (
     select e.channel, sum(v.weight) as entries
       from carrick._windows('carrick.ended', 400) v
-     cross join lateral (select x.* from carrick.ended x where x.seq >= v.lo and x.seq < v.stop order by x.seq limit 64) e
+     cross join lateral (select x.* from carrick.ended x where x.seq >= v.lo and x.seq < v.stop order by x.seq limit 32) e
      where exists (select from dead d where d.entries > v_exact) and e.state = 'dead' group by e.channel),
   waiting as (
     select c.name, c.is_exact,

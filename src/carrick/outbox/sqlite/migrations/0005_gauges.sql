@@ -7,7 +7,7 @@ create table carrick_gauge_limit (
   exact integer not null check (exact >= 0)
 ) strict;
 
--- Windows are spread over a table by its sequence numbers: each stands for `weight` times the rows from `lo` to before `stop`, 64 at most. First
+-- Windows are spread over a table by its sequence numbers: each stands for `weight` times the rows from `lo` to before `stop`, 32 at most. First
 -- the whole range is cut into 100 parts. One with up to 16 rows is a window itself. The others are cut to where their rows are, and divided into
 -- 400 altogether, so that rows which lie close together in a wide range are told apart as well. In each a window lies somewhere, as long as the
 -- first 16 rows of the part are: its length does not depend on the rows in it, so runs of rows and gaps are not favoured. Parts differ in
@@ -49,27 +49,27 @@ part (place, lo, hi, stop) as materialized (
                  min(s.hi, s.lo + cast((s.hi - s.lo) * (a.next / 100) as integer)) as hi
             from span as s cross join step as a on a.i < 100) as p
    where p.lo < p.hi),
-dense (place, lo, hi, length, parts, origin) as materialized (
+dense (place, lo, hi, stop, parts, origin) as materialized (
   select p.place,
          case p.place when 'work' then (select min(seq) from carrick_work where seq >= p.lo and seq < p.hi)
                       else (select min(seq) from carrick_ended where seq >= p.lo and seq < p.hi) end,
          case p.place when 'work' then (select max(seq) + 1 from carrick_work where seq >= p.lo and seq < p.hi)
                       else (select max(seq) + 1 from carrick_ended where seq >= p.lo and seq < p.hi) end,
-         p.stop - p.lo, 400 / count(*) over (partition by p.place), s.lo
+         p.stop, 400 / count(*) over (partition by p.place), s.lo
     from part as p join span as s on s.place = p.place where p.stop is not null and p.place <> 'trouble'),
 finer (place, lo, hi, start, upto) as materialized (
   select p.place, p.lo, p.hi, p.start, min(p.hi, p.start + p.length)
     from (select c.*, c.lo + cast(((c.lo - c.origin) % 1000003 * 618034 % 1000000) / 1000000.0 * max(0, c.hi - c.lo - c.length)
                                   as integer) as start
             from (select d.place, min(d.hi, d.lo + cast((d.hi - d.lo) * (a.at / d.parts) as integer)) as lo,
-                         min(d.hi, d.lo + cast((d.hi - d.lo) * (a.next / d.parts) as integer)) as hi, d.length, d.origin
+                         min(d.hi, d.lo + cast((d.hi - d.lo) * (a.next / d.parts) as integer)) as hi, d.stop - d.lo as length, d.origin
                     from step as a cross join dense as d on a.i < d.parts) as c) as p
    where p.lo < p.hi),
 sized (place, lo, hi, start, stop) as materialized (
   select f.place, f.lo, f.hi, f.start,
          coalesce(case f.place
-                    when 'work' then (select seq from carrick_work where seq >= f.start and seq < f.upto order by seq limit 1 offset 64)
-                    else (select seq from carrick_ended where seq >= f.start and seq < f.upto order by seq limit 1 offset 64)
+                    when 'work' then (select seq from carrick_work where seq >= f.start and seq < f.upto order by seq limit 1 offset 32)
+                    else (select seq from carrick_ended where seq >= f.start and seq < f.upto order by seq limit 1 offset 32)
                   end, f.upto)
     from finer as f),
 sample (place, lo, stop, weight) as materialized (
