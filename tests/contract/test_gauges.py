@@ -155,7 +155,7 @@ def test_the_list_of_a_small_channel_does_not_read_through_the_others(deep: Deep
     assert [line.channel for line in page.lines] == ["few"] * 5
     rest = deep.store.entries("few", state=State.PENDING, max_rows=5, after=page.next)
     assert (len(rest.lines), rest.next) == (FEW - 5, None)
-    assert deep.cost("entries_pending", channel="few", tenant=None, after_seq=0, rows=50) < 2_000
+    assert deep.cost("entries_pending", channel="few", tenant=None, after_seq=0, rows=50) < 20_000
 
 
 def test_a_list_behind_much_of_another_channel_goes_on_page_by_page(deep: Deep) -> None:

@@ -1,15 +1,26 @@
 -- Waiting entries behind a given one, in the order in which they were put. An order by age within a channel would need an index that every
--- put pays for. So up to 10,000 entries of the channel (or of the tenant) are sorted; where more wait, the next 20,000 entries of the table
--- are looked through, and the last of them comes back too, as the place to go on from. Every text is less than a blob.
-with few (entries) as materialized (
-  select count(*)
-    from (select 1 from carrick_work as w indexed by carrick_work_rank
-           where w.channel = :channel and w.tenant_id between coalesce(:tenant, '') and coalesce(:tenant, x'') and w.batch_id is null
-           limit 10001)),
+-- put pays for. So the next 1,000 entries of the table are looked through. If they do not make a page, up to 10,000 entries of the channel
+-- (or of the tenant) are sorted; where more wait, the next 20,000 of the table are looked through, and the last of them comes back too, as
+-- the place to go on from. Every text is less than a blob.
+with near (seq) as materialized (
+  select n.seq
+    from (select w.seq, w.channel, w.tenant_id, w.batch_id from carrick_work as w not indexed where w.seq > :after_seq
+           order by w.seq limit 1000) as n
+   where n.channel = :channel and (:tenant is null or n.tenant_id = :tenant) and n.batch_id is null
+   limit :rows),
+few (entries) as materialized (
+  select (select count(*)
+            from (select 1 from carrick_work as w indexed by carrick_work_rank
+                   where w.channel = :channel and w.tenant_id between coalesce(:tenant, '') and coalesce(:tenant, x'')
+                     and w.batch_id is null
+                   limit 10001))
+   where (select count(*) from near) < :rows),
 last (seq) as materialized (
   select coalesce((select w.seq from carrick_work as w where w.seq > :after_seq order by w.seq limit 1 offset 19999), 9223372036854775807)
     from few where few.entries > 10000),
 chosen (seq, mine) as materialized (
+  select seq, 1 from near where not exists (select 1 from few)
+  union all
   select * from (
     select w.seq, 1
       from few cross join carrick_work as w indexed by carrick_work_rank
