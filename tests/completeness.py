@@ -1,6 +1,7 @@
 """A pytest plugin that lets no part of the suite go missing in silence (`-p tests.completeness`, as `make` does).
 
-The summary names what did not run. Under CI=true a part that is missing, or a skipped test, fails the run.
+The summary names what did not run, and what the long versions of fault tests have tried. Under CI=true a part that is
+missing, or a skipped test, fails the run.
 """
 
 from __future__ import annotations
@@ -41,7 +42,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Name what did not run."""
+    """Say what was tried, and name what did not run."""
+    if attempts := tried(config):
+        terminalreporter.section("what was tried")
+        for line in attempts:
+            terminalreporter.write_line(line)
     lines = [f"MISSING: {part}" for part in missing_parts()]
     lines += [f"skipped: {test}" for test in skipped(config)]
     lines += [f"not asked for: {part}" for part in left_out(config)]
@@ -66,6 +71,17 @@ def skipped(config: pytest.Config) -> list[str]:
     """Tests and whole files that were skipped in this run."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     return [] if reporter is None else [report.nodeid for report in reporter.stats.get("skipped", [])]
+
+
+def tried(config: pytest.Config) -> list[str]:
+    """What each long version of a fault test that passed said of itself, and how long it took."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    passed = [] if reporter is None else reporter.stats.get("passed", [])
+    return [
+        f"{report.nodeid.rpartition('/')[2]} ({report.duration:.0f} s): {report.capstdout.strip()}"
+        for report in passed
+        if "chaos" in report.keywords and report.capstdout.strip()
+    ]
 
 
 def left_out(config: pytest.Config) -> list[str]:

@@ -19,12 +19,12 @@ import msgspec
 from carrick.entry import Entry, Outcome
 from carrick.errors import StoreError
 from carrick.relay.threads import Threads
-from carrick.sinks.sink import Delivery, Report, Results, Unavailable
+from carrick.sinks.sink import Delivery, LeaseLost, Report, Results, Unavailable
 from carrick_scoreboard.adding import Change, Step, Verdict, happened, steps, verdict, writes_of
 from carrick_scoreboard.osm import errors
 from carrick_scoreboard.osm.answers import Patrol
 from carrick_scoreboard.osm.client import Credential, OsmClient
-from carrick_scoreboard.store.scores import Doubt, Scores
+from carrick_scoreboard.store.scores import Doubt, InDoubt, Scores
 
 log = logging.getLogger("carrick.scores")
 
@@ -136,6 +136,11 @@ class Round:
         """When a write may leave at the latest: it must be over before the lease is."""
         return self._delivery.deadline - self._osm.client.timeout_seconds
 
+    def _check_time(self) -> None:
+        """Too late for a write: what is left is claimed again, with time of its own."""
+        if asyncio.get_running_loop().time() > self._last_moment:
+            raise Stop(None)
+
     async def run(self) -> Report:
         """All of it. Raises LeaseLost and StoreError: what was in doubt then still is."""
         stopped: Unavailable | None = None
@@ -209,8 +214,7 @@ class Round:
             await self._settle(patrol, write, patrol.points)
         score = patrol.points
         for step in steps(self._waiting.get(patrol_id, ()), merge=self._merge_leaders):
-            if asyncio.get_running_loop().time() > self._last_moment:
-                raise Stop(None)  # what is left is claimed again, with time of its own
+            self._check_time()
             credential = await self._credential(step.user_id)
             if credential is not None and await self._write(patrol, step, score, credential):
                 score += step.points
@@ -239,9 +243,10 @@ class Round:
                 self._end(entry_ids, Outcome.delivered())
                 self._changed[patrol.id] = score
             case Verdict.DID_NOT:
-                await self._call(self._scores.settle, not_applied=entry_ids)
+                await self._call(self._scores.settle, not_applied=entry_ids, write_id=write[0].write_id)
             case Verdict.UNCLEAR:
-                await self._call(self._scores.settle, unclear=dict.fromkeys(entry_ids, score))
+                unclear = dict.fromkeys(entry_ids, score)
+                await self._call(self._scores.settle, unclear=unclear, write_id=write[0].write_id)
                 self._end(entry_ids, needs_review(write[0], score))
         return said
 
@@ -254,28 +259,37 @@ class Round:
     async def _write(self, patrol: Patrol, step: Step, base: int, credential: Credential) -> bool:
         """One write; whether it happened. What goes wrong ends the step, or the round."""
         if step.points:
+            write_id = await self._noted(patrol, step, base)
             try:
-                await self._set_points(patrol, step, base, credential)
+                await self._set_points(patrol, base + step.points, credential)
             except errors.OsmError as error:
-                return await self._not_written(patrol, step, credential, error)
+                return await self._not_written(patrol, step, write_id, credential, error)
         await self._call(self._scores.settle, step.applied(base), patrol_name=patrol.name)
         self._end(step.entry_ids, Outcome.delivered())
         self._changed[patrol.id] = base + step.points
         return True
 
-    async def _set_points(self, patrol: Patrol, step: Step, base: int, credential: Credential) -> None:
-        """Note, then call."""
+    async def _noted(self, patrol: Patrol, step: Step, base: int) -> str:
+        """What is to become what, under the lease; the id of the write. Raises LeaseLost."""
         target = base + step.points
         entries = [str(entry_id) for entry_id in step.entry_ids]
         await self._delivery.note({"patrol": patrol.id, "base": base, "target": target, "entries": entries})
-        await self._call(self._scores.doubt, self._section, patrol.id, step.entry_ids, base, target)
+        try:
+            return await self._call(self._scores.doubt, self._section, patrol.id, step.entry_ids, base, target)
+        except InDoubt as error:  # stopped after the note until the lease was over
+            raise LeaseLost from error
+
+    async def _set_points(self, patrol: Patrol, target: int, credential: Credential) -> None:
         await self._osm.client.set_points(credential, self._section, patrol.id, target, not_after=self._last_moment)
         self._osm.answered()
 
-    async def _not_written(self, patrol: Patrol, step: Step, credential: Credential, error: errors.OsmError) -> bool:
+    async def _not_written(
+        self, patrol: Patrol, step: Step, write_id: str, credential: Credential, error: errors.OsmError
+    ) -> bool:
         """A write that did not work, or of which nobody knows; whether it happened after all."""
         if not error.in_doubt:
-            await self._call(self._scores.settle, not_applied=step.entry_ids)
+            await self._call(self._scores.settle, not_applied=step.entry_ids, write_id=write_id)
+            self._check_time()  # that it did not leave in time is no fault of OSM's
             await self._excuse(step.user_id, credential, error)
             return False
         unsure = Outcome.unsure(after=self._settle_seconds, code="unsure", message=str(error))

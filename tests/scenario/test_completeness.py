@@ -15,13 +15,18 @@ ROOT = Path(__file__).resolve().parents[2]
 
 WHOLE = "def test_one(): pass\n"
 WITH_A_SKIP = "import pytest\n@pytest.mark.skip\ndef test_left_out(): pass\ndef test_one(): pass\n"
+LONG = """import pytest
+@pytest.mark.chaos
+def test_long(): print("5 deaths, 0 lost")
+def test_one(): print("noise")
+"""
 SKIPPED_FILE = "import pytest\npytest.importorskip('no_such_package')\n"
 
 
 def run(folder: Path, text: str, *options: str, ci: bool) -> subprocess.CompletedProcess[str]:
     """Run a suite of one file with the plugin."""
     (folder / "test_sample.py").write_text(text)
-    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = chaos\n")
     environ = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_ADDOPTS")}
     environ |= {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | ({"CI": "true"} if ci else {})
     command = [sys.executable, "-m", "pytest", "-p", "xdist", "-p", "tests.completeness", *options]
@@ -46,6 +51,12 @@ def test_a_skipped_test_is_only_named_elsewhere(tmp_path: Path) -> None:
     done = run(tmp_path, WITH_A_SKIP, ci=False)
     assert done.returncode == 0
     assert "skipped: test_sample.py::test_left_out" in done.stdout
+
+
+def test_what_a_long_version_of_a_fault_test_has_tried_is_shown_although_it_passed(tmp_path: Path) -> None:
+    done = run(tmp_path, LONG, ci=False)
+    assert "test_sample.py::test_long (0 s): 5 deaths, 0 lost" in done.stdout
+    assert "noise" not in done.stdout
 
 
 def test_a_file_that_is_skipped_as_a_whole_fails_the_run_under_ci(tmp_path: Path) -> None:

@@ -25,6 +25,10 @@ class AlreadyUndone(CarrickError):
     """These points were taken back already."""
 
 
+class InDoubt(CarrickError):
+    """Another write of these points is in doubt: they are somebody else's now."""
+
+
 class NewUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """Points for one patrol, checked."""
 
@@ -196,12 +200,18 @@ class Scores:
         with self._tables.reading() as ask:
             return [value_of(row, Doubt) for row in ask("doubts_of", section_id=section_id)]
 
-    def doubt(self, section_id: int, patrol_id: str, entry_ids: Iterable[UUID], base: int, target: int) -> None:
-        """A write is about to be tried: until it is known what became of it, it is in doubt."""
-        write = {"write_id": str(uuid4()), "section_id": section_id, "patrol_id": patrol_id}
+    def doubt(self, section_id: int, patrol_id: str, entry_ids: Iterable[UUID], base: int, target: int) -> str:
+        """A write is about to be tried: until it is known what became of it, it is in doubt; its id.
+
+        Raises InDoubt where another write has been noted: who holds these points no longer must not hide it.
+        """
+        write_id = str(uuid4())
+        write = {"write_id": write_id, "section_id": section_id, "patrol_id": patrol_id, "base": base, "target": target}
         with self._tables.writing() as ask:
             for entry_id in entry_ids:
-                ask("doubt_add", entry_id=str(entry_id), base=base, target=target, **write)
+                if not ask("doubt_add", entry_id=str(entry_id), **write):
+                    raise InDoubt("another write of these points is in doubt")
+        return write_id
 
     def settle(
         self,
@@ -210,17 +220,21 @@ class Scores:
         patrol_name: str = "",
         not_applied: Iterable[UUID] = (),
         unclear: Mapping[UUID, int] | None = None,
+        write_id: str | None = None,
     ) -> None:
-        """What became of writes: taken (once per entry), not taken, or neither, with what was found. All at once."""
+        """What became of writes: taken (once per entry), not taken, or neither, with what was found. All at once.
+
+        With `write_id` the last two are said of that write only: a later one of the same entries stays in doubt.
+        """
         with self._tables.writing() as ask:
             for one in applied:
                 scores = {"previous_score": one.before, "new_score": one.after, "patrol_name": patrol_name}
                 ask("update_apply", entry_id=str(one.entry_id), **scores)
-                ask("doubt_end", entry_id=str(one.entry_id))
+                ask("doubt_end", entry_id=str(one.entry_id), write_id=None)
             for entry_id in not_applied:
-                ask("doubt_end", entry_id=str(entry_id))
+                ask("doubt_end", entry_id=str(entry_id), write_id=write_id)
             for entry_id, found in (unclear or {}).items():
-                ask("doubt_found", entry_id=str(entry_id), found=found)
+                ask("doubt_found", entry_id=str(entry_id), found=found, write_id=write_id)
 
     def tidy(self, *, remember_days: int) -> int:
         """Give up what retention has removed, and forget submissions after so many days; how many."""

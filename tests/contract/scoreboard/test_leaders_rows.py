@@ -16,7 +16,7 @@ from carrick_scoreboard.holding import Holding
 from carrick_scoreboard.store.boards import Boards
 from carrick_scoreboard.store.credentials import SealedTokens, StoredCredentials, WritableSection
 from carrick_scoreboard.store.devices import Devices
-from carrick_scoreboard.store.scores import Applied, NewUpdate, Reused, Scores, Submission
+from carrick_scoreboard.store.scores import Applied, InDoubt, NewUpdate, Reused, Scores, Submission
 from carrick_scoreboard.store.sessions import SESSION_SECONDS, Sessions
 from carrick_scoreboard.store.tables import Tables
 
@@ -157,6 +157,23 @@ def test_an_update_is_applied_once(stored: StoredCredentials, tables: Tables, ou
     scores.settle([Applied(update.entry_id, 20, 25)])
     (line,) = scores.history(SECTION.id, 10)
     assert (line.previous_score, line.new_score) == (10, 15)
+
+
+def test_who_comes_too_late_neither_hides_nor_ends_the_doubt_of_a_later_write(
+    stored: StoredCredentials, tables: Tables, outbox: Outbox
+) -> None:
+    scores = Scores(tables)
+    (update,) = scores.updates(give(tables, outbox).id)
+    mine = [update.entry_id]
+    first = scores.doubt(SECTION.id, "72699", mine, 10, 15)
+    scores.settle(not_applied=mine, write_id=first)
+    scores.doubt(SECTION.id, "72699", mine, 20, 25)
+    with pytest.raises(InDoubt):
+        scores.doubt(SECTION.id, "72699", mine, 10, 15)
+    scores.settle(not_applied=mine, write_id=first)
+    scores.settle(unclear={update.entry_id: 99}, write_id=first)
+    (doubt,) = scores.doubts(SECTION.id)
+    assert (doubt.base, doubt.target, doubt.found) == (20, 25, None)
 
 
 def test_a_board_link_works_until_it_is_ended_by_its_section(tables: Tables) -> None:

@@ -14,12 +14,15 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from tests.contract.scores.world import Kind
-from tests.osm import EAGLES, LIONS, ROBIN, SCOUTS, Osm
+from tests.osm import EAGLES, HAZEL, LIONS, ROBIN, SCOUTS, Osm
 
 ROOT = Path(__file__).parents[3]
 POINTS = [(EAGLES, 5), (LIONS, 2), (EAGLES, 3)]
 CALLS = list(product(["patrols", "points"], ["before_apply", "after_apply", "before_answer"]))
 """Where a request is while the replica that made it dies."""
+LONG_TIMEOUT_SECONDS = 95
+STALL_SECONDS = 30.0
+"""A write may leave while its timeout still fits into the lease of 120 seconds; after this long it does not."""
 BESIDE_SECONDS = 1.0
 """So long a second replica works beside one that stands still; then it has ended, or waits for what that one holds."""
 
@@ -41,12 +44,15 @@ class Nursery:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
+        if kind is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)  # a replica that stands still would be waited for
         self._process.wait(60)
 
     async def live(self, **job: Any) -> Ended:
@@ -138,6 +144,27 @@ async def crash_in_call(ground: Ground, endpoint: str, point: str) -> None:
     assert (await ground.nursery.ended()).how == "died"
     await ground.osm.control("release", name="call")
     await settle(ground, key, before)
+
+
+async def stall(ground: Ground, step: int) -> Ended:
+    """One run in which the replica stands still at that step until its lease is over and all is done by others.
+
+    A second leader's points are among that: what the first replica had in mind would undo them.
+    """
+    key, before = f"stall-{step}", await scores(ground)
+    replica = await ground.nursery.start(**ground.job(key, at=step, stops=True, timeout=LONG_TIMEOUT_SECONDS))
+    assert (await ground.nursery.ended()).how == "stopped"
+    await asyncio.sleep(STALL_SECONDS)  # the replica's own clock goes on
+    ground.kind.clock.shift(1000)  # and the database's
+    assert ground.other is not None
+    await ground.other.live(**ground.job(key))
+    more = {"points": [(EAGLES, 7)], "user": HAZEL, "key": f"{key}-more"}
+    await ground.other.live(**{**ground.job(key), "submit": [more]})
+    os.kill(replica, signal.SIGCONT)
+    woken = await ground.nursery.ended()
+    after = await scores(ground)
+    assert {patrol: after[patrol] - before[patrol] for patrol in before} == {EAGLES: 8 + 7, LIONS: 2}
+    return woken
 
 
 async def scores(ground: Ground) -> dict[int, int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from typing import Any
 
 import pytest
 
@@ -58,6 +60,37 @@ def test_a_holder_that_wakes_up_after_its_lease_does_not_write(kind: Kind) -> No
         assert (await stalled).lost == 1
         assert await first.osm.points(EAGLES) == before + 5
         assert (await first.calls()).count("write") == 1
+
+    two_replicas(kind, test)
+
+
+def test_a_holder_that_wakes_up_after_its_note_does_not_hide_the_doubt_of_the_next_one(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(first: World, second: World) -> None:
+        before, noted, go_on = await first.osm.points(EAGLES), threading.Event(), threading.Event()
+        doubt = first.scores.doubt
+
+        def stalling(*write: Any) -> str:
+            noted.set()
+            assert go_on.wait(PATIENCE_SECONDS)
+            return doubt(*write)
+
+        monkeypatch.setattr(first.scores, "doubt", stalling)
+        await first.submit({EAGLES: 5})
+        stalled = asyncio.create_task(first.deliver())
+        await asyncio.to_thread(noted.wait)
+        await first.later()
+        await first.osm.control("hold", name="write", point="after_apply", endpoint="points")
+        second.client.timeout_seconds = 30
+        delivering = asyncio.create_task(second.deliver())
+        await first.osm.reached("write")
+        go_on.set()
+        assert (await stalled).lost == 1
+        assert len(await second.threads.call(second.scores.doubts, SCOUTS)) == 1
+        await first.osm.control("release", name="write")
+        await delivering
+        assert await first.osm.points(EAGLES) == before + 5
 
     two_replicas(kind, test)
 

@@ -18,6 +18,7 @@ from tests.contract.scores.crashes import (
     crash_beside,
     crash_in_call,
     crash_in_race,
+    stall,
 )
 from tests.contract.scores.nursery import kind_of
 from tests.contract.scores.world import Kind
@@ -46,7 +47,6 @@ WRITES = [
 
 @asynccontextmanager
 async def ground(kind: Kind, *, replicas: int = 1, redis_url: str = "") -> AsyncIterator[Ground]:
-    kind.clock.shift(1000)  # shared state may go to Redis
     with ExitStack() as stack:
         nursery, *others = [stack.enter_context(Nursery()) for _ in range(replicas)]
         async with simulated() as osm:
@@ -108,3 +108,18 @@ def test_a_death_at_every_step_neither_loses_nor_doubles_points(kind: Kind, repl
 
     with ExitStack() as stack:
         asyncio.run(main(stack.enter_context(closing(RedisProcess())).url if with_redis else ""))
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(600)
+def test_a_replica_that_stands_still_before_a_write_until_its_lease_is_over_does_not_write(kind: Kind) -> None:
+    async def main() -> None:
+        async with ground(kind, replicas=2) as there:
+            steps = (await there.nursery.live(**there.job("whole"))).steps
+            writes = [number for number, step in enumerate(steps, 1) if step == "before POST"]
+            for done, step in enumerate(writes):
+                woken = await stall(there, step)
+                assert woken.steps.count("after POST") == done
+        print(f"stalls before a write: {len(writes)}, writes that left after it: 0, totals wrong: 0")
+
+    asyncio.run(main())

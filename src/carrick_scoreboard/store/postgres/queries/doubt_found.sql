@@ -1,2 +1,3 @@
 -- Neither what was there before nor what was to be: this was found.
-update carrick.score_doubts set found = %(found)s where entry_id = %(entry_id)s
+update carrick.score_doubts set found = %(found)s
+where entry_id = %(entry_id)s and write_id = coalesce(%(write_id)s::uuid, write_id)

@@ -1,5 +1,5 @@
--- A write to OSM is about to be tried.
+-- A write to OSM is about to be tried; no row when another one of that entry is in doubt.
 insert into carrick_score_doubts (entry_id, write_id, section_id, patrol_id, base, target, noted_at)
 values (:entry_id, :write_id, :section_id, :patrol_id, :base, :target, (select now from carrick_clock))
-on conflict (entry_id) do update
-set write_id = excluded.write_id, base = excluded.base, target = excluded.target, found = null, noted_at = excluded.noted_at
+on conflict (entry_id) do nothing
+returning entry_id
