@@ -51,13 +51,14 @@ function Totals({ overview }: { overview: Overview }) {
   const dead = sum((one) => one.stats.dead_count);
   const held = sum((one) => one.stats.held_count);
   const oldest = Math.max(0, ...stats.map((one) => one.oldest_pending_age_seconds ?? 0));
+  const about = (field: string): string => (stats.some((one) => one.approximate.includes(field)) ? "about " : "");
   return (
     <dl class="totals" aria-label="All channels">
-      <Figure name="Waiting" value={short(sum((one) => one.stats.pending_count))} />
-      <Figure name="Held" value={short(held)} tone={held ? "calm" : ""} />
+      <Figure name="Waiting" value={about("pending_count") + short(sum((one) => one.stats.pending_count))} />
+      <Figure name="Held" value={about("held_count") + short(held)} tone={held ? "calm" : ""} />
       <Figure name="On the way" value={short(sum((one) => one.stats.claimed_count))} />
-      <Figure name="Dead" value={short(dead)} tone={dead ? "bad" : ""} />
-      <Figure name="Oldest waits" value={oldest ? span(oldest) : "–"} />
+      <Figure name="Dead" value={about("dead_count") + short(dead)} tone={dead ? "bad" : ""} />
+      <Figure name="Oldest waits" value={oldest ? about("oldest_pending_age_seconds") + span(oldest) : "–"} />
       <Figure name="Delivered" value={perSecond(sum((one) => one.lately.delivered_per_second))} />
     </dl>
   );
