@@ -51,7 +51,7 @@ def compare(
 
 def show(results: list[Result], console: Console) -> None:
     """The table of ratios; a ratio below what is asked for stands out."""
-    table = Table(title="Carrick, entries per second, beside the same work in plain SQL through the same driver")
+    table = Table(title="Carrick beside the same work done plainly: per second, where a line says nothing else")
     for heading in ("what", "Carrick", "other", "against", "ratio", "reach"):
         table.add_column(heading, justify="left" if heading in ("what", "against") else "right")
     for result in results:
