@@ -29,12 +29,16 @@ def main() -> int:
     parser.add_argument("--strict", action="store_true", help="exit 1 when a ratio is below what is asked for")
     arguments = parser.parse_args()
     chosen = [name for name in arguments.only.split(",") if name] or list(CASES)
+    if unknown := [name for name in chosen if name not in CASES]:
+        parser.error(f"--only: unknown {', '.join(unknown)}; accepted: {', '.join(CASES)}")
     console = Console()
     results = []
     for name in chosen:
         with console.status(f"measuring {name}"):
-            results += list(CASES[name](arguments.quick))
-        show(results[-1:], console) if not console.is_terminal else None
+            found = list(CASES[name](arguments.quick))
+        results += found
+        if not console.is_terminal:
+            show(found, console)
     show(results, console)
     missed = [result.name for result in results if result.reach is not None and result.ratio < result.reach]
     if missed:
