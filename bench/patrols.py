@@ -24,6 +24,7 @@ from bench.ingest import serving as process
 from bench.measure import Result
 from bench.postgres import database
 from carrick import wiring
+from carrick.ops.collector import spare_the_collector
 from carrick.relay.threads import Threads
 from carrick.settings import read_settings
 from carrick.web.routes import Call, Route, application
@@ -70,6 +71,7 @@ def opened(url: str) -> Tables:
 
 async def serve(url: str) -> None:
     """The device side with everything in cache, for ever."""
+    spare_the_collector()
     async with AsyncExitStack() as stack:
         tables, threads = opened(url), Threads(4)
         kv = wiring.shared_state(read_settings({"DATABASE_URL": url}), threads)

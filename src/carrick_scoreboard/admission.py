@@ -1,4 +1,7 @@
-"""Which device a request comes from: its token is looked up by digest, so nothing is compared letter by letter."""
+"""Which device a request comes from: its token is looked up by digest, so nothing is compared letter by letter.
+
+In memory headers are found by Python's keyed hash, which says as little about them.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ from carrick_scoreboard.store.devices import Device, Devices
 from carrick_scoreboard.together import Together
 
 BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/=-]{1,512})", re.IGNORECASE)
+MOST_CHARACTERS = 600
+"""No header of ours is longer."""
 DEVICE_SECONDS = 1.0
 """A device that was revoked, moved or renamed elsewhere is taken for what it was so long at most."""
 MOST_AT_ONCE = 1_000
@@ -37,10 +42,15 @@ class Admission:
 
     async def device(self, authorization: str | None) -> Device | None:
         """The device that this Authorization header belongs to; None for nobody. Raises StoreError."""
-        token = BEARER.fullmatch(authorization or "")
-        return None if token is None else await self._lately.get(digest(token[1]))
+        if authorization is None or len(authorization) > MOST_CHARACTERS:
+            return None
+        return await self._lately.get(authorization)
 
-    async def _look_up(self, token_digest: str) -> Device | None:
+    async def _look_up(self, authorization: str) -> Device | None:
+        token = BEARER.fullmatch(authorization)
+        if token is None:
+            return None
+        token_digest = digest(token[1])
         return (await self._reads.get([token_digest])).get(token_digest)
 
     async def _read(self, token_digests: list[str]) -> dict[str, Device]:

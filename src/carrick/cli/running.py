@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable
 
+from carrick.ops.collector import spare_the_collector
 from carrick.ops.logs import configure_logs
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -28,4 +29,5 @@ def run_until_stopped(service: Callable[[asyncio.Event], Awaitable[int]]) -> int
         return await service(stopping)
 
     configure_logs()
+    spare_the_collector()
     return asyncio.run(main())

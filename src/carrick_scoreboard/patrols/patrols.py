@@ -26,7 +26,7 @@ from carrick_scoreboard.together import Together
 
 REVOKED_SECONDS = 1.0
 """How long a sign-in that another replica found revoked may still be taken for good."""
-LOOK_SECONDS = 0.02
+LOOK_SECONDS = 0.2
 """What a display is shown may have been seen so long ago. Who tells displays that scores have changed waits as long
 first: then every replica has looked since."""
 ROUNDS = 4
