@@ -20,6 +20,7 @@ from bench.measure import Result
 from bench.postgres import PAYLOAD, database, drain_raw, fill, fill_raw, in_processes, settle
 from carrick import Outbox
 from carrick.entry import Outcome
+from carrick.ops.collector import spare_the_collector
 from carrick.outbox.sqlite.migrate import migrate
 from carrick.relay.relay import Relay, RelaySettings
 from carrick.relay.wake import Bells
@@ -90,7 +91,8 @@ class Stopwatch(NoOp):
 
 
 def _relay_process(url: str, sink: NoOp, ready: Any, stop: Any) -> None:
-    """A relay in a process of its own, woken by bells alone, until told to stop."""
+    """A relay in a process of its own as a service runs it, woken by bells alone, until told to stop."""
+    spare_the_collector()
     with Outbox.connect(url) as outbox:
         channel = outbox.channel("bench")
 
