@@ -58,10 +58,14 @@ def show(results: list[Result], console: Console) -> None:
         missed = result.reach is not None and result.ratio < result.reach
         table.add_row(
             result.name,
-            f"{result.ours:,.0f}{result.unit}",
-            f"{result.other:,.0f}{result.unit}",
+            f"{_rounded(result.ours)}{result.unit}",
+            f"{_rounded(result.other)}{result.unit}",
             result.against,
             f"[{'bold red' if missed else 'green'}]{result.ratio:.2f}[/]",
             "" if result.reach is None else f"≥ {result.reach:.2f}",
         )
     console.print(table)
+
+
+def _rounded(figure: float) -> str:
+    return f"{figure:,.1f}" if figure < 100 else f"{figure:,.0f}"

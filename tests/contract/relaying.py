@@ -36,7 +36,7 @@ async def running(
 ) -> AsyncIterator[Relay]:
     """A relay at work inside, with bells; it is stopped afterwards."""
     bells = Bells(store)
-    relay = Relay(store, sink, channel, settings, bell=bells.of(channel.name))
+    relay = Relay(store, sink, channel, settings, bell=bells.of(channel.name), at_once=bells.claim)
     listening = asyncio.create_task(bells.listen())
     work = asyncio.create_task(relay.run())
     try:

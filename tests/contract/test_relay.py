@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any, Literal
 from uuid import UUID
 
 import pytest
 
-from carrick.entry import Entry, Outcome, State
+from carrick.entry import Batch, Entry, Outcome, State
 from carrick.outbox.channel import Mode
 from carrick.outbox.store import Store
 from carrick.relay.janitor import tidy_channel_once
@@ -46,6 +47,46 @@ def test_an_entry_put_while_the_relay_rests_wakes_it(store: Store, others: Store
                 entry_id = await asyncio.to_thread(put, who)
                 await sink.until(lambda before=before: len(sink.seen) > before)  # type: ignore[misc]
                 await until(all_in(store, [entry_id], State.DELIVERED))
+
+    run(story)
+
+
+class Bell(asyncio.Event):
+    """Tells when somebody waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.awaited = asyncio.Event()
+
+    async def wait(self) -> Literal[True]:
+        self.awaited.set()
+        await super().wait()
+        self.awaited.clear()
+        return True
+
+
+def test_a_relay_that_was_woken_claims_where_the_bell_was_heard_and_else_by_a_thread(store: Store) -> None:
+    channel = declare(store, batch_rows=200)
+    asked: list[tuple[int, int]] = []
+
+    async def at_once(channel: str, owner: str, *, max_rows: int, max_bytes: int, fresh_seconds: Any) -> Batch | None:
+        asked.append((max_rows, max_bytes))
+        if len(asked) == 1:
+            return None  # it cannot be done just now
+        return store.claim(channel, owner, max_rows=max_rows, max_bytes=max_bytes, fresh_seconds=fresh_seconds)
+
+    async def story() -> None:
+        bell = Bell()
+        relay = Relay(store, ScriptedSink(), channel, SETTINGS, bell=bell, at_once=at_once)
+        work = asyncio.create_task(relay.run())
+        for rung in (1, 2):
+            await bell.awaited.wait()
+            entry_id = await asyncio.to_thread(put, store)
+            bell.set()
+            await until(all_in(store, [entry_id], State.DELIVERED))
+            assert asked == [(100, channel.batch_bytes)] * rung  # not for what it finds on its own afterwards
+        relay.stop()
+        await work
 
     run(story)
 

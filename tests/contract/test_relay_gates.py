@@ -160,10 +160,10 @@ def test_a_returning_network_does_not_open_what_a_person_closed(store: Store, mo
         async with running(store, sink, channel):
             await until(lambda: bool(store.gates("things")))
             await asyncio.to_thread(store.close_gate, "things", "*", 3600, "closed by hand")
-            for name in ("gates", "claim"):  # the knock looks at the gates, then it rings and the relay claims
+            for name in ("gates", "rest"):  # the knock looks at the gates, then it rings; the relay finds nothing
                 monkeypatch.setattr(store, name, counted(getattr(store, name), name, asked))
             sink.up = True
-            await until(lambda: "gates" in asked and "claim" in asked[asked.index("gates") :])
+            await until(lambda: "gates" in asked and "rest" in asked[asked.index("gates") :])
 
     run(story)
     assert [gate.reason for gate in store.gates("things")] == ["closed by hand"]

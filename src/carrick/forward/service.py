@@ -78,6 +78,7 @@ class Forwarder:
                 grace_seconds=settings.sync_grace_seconds,
             ),
             bell=bells.of(CHANNEL),
+            at_once=bells.claim,
             meter=history,
         )
         sends = settings.sync_forwarder_mode == "send"

@@ -50,6 +50,11 @@ class Watch(Protocol):
     async def next(self) -> str | None:
         """Wait until something may have been put; the channel's name, None when it may be any. Raises StoreError."""
 
+    async def claim(
+        self, channel: str, owner: str, *, max_rows: int, max_bytes: int, fresh_seconds: float | None
+    ) -> Batch | None:
+        """As Store.claim, without a thread and so without waiting for one; None where that cannot be done now."""
+
     async def close(self) -> None:
         """Stop listening."""
 

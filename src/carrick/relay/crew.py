@@ -31,7 +31,9 @@ async def run_crew(
     bells = Bells(store)
     threads = Threads(2)
     relays = {
-        leg.channel.name: Relay(store, leg.sink, leg.channel, settings, bell=bells.of(leg.channel.name), meter=meter)
+        leg.channel.name: Relay(
+            store, leg.sink, leg.channel, settings, bell=bells.of(leg.channel.name), at_once=bells.claim, meter=meter
+        )
         for leg in legs
     }
     try:

@@ -11,7 +11,7 @@ import logging
 import random
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 import msgspec
@@ -37,6 +37,18 @@ FIRST_PAUSE_SECONDS = 0.02
 LONGEST_STORE_PAUSE_SECONDS = 30.0
 
 
+MOST_AT_ONCE = 100
+"""Entries that are claimed without a thread: reading them must not hold up the others in this loop."""
+
+
+class AtOnce(Protocol):
+    """Claims without a thread, or says None; Bells.claim is one."""
+
+    async def __call__(
+        self, channel: str, owner: str, *, max_rows: int, max_bytes: int, fresh_seconds: float | None
+    ) -> Batch | None: ...
+
+
 class RelaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """How a relay works. `poll_seconds` is only a net: entries normally wake the relay."""
 
@@ -57,6 +69,7 @@ class Relay:
         settings: RelaySettings,
         *,
         bell: asyncio.Event | None = None,
+        at_once: AtOnce | None = None,
         meter: Meter | None = None,
     ) -> None:
         self._store = store
@@ -64,6 +77,7 @@ class Relay:
         self._channel = channel
         self._settings = settings
         self._bell = asyncio.Event() if bell is None else bell
+        self._at_once = at_once
         self._meter: Meter = NoMeter() if meter is None else meter
         self._threads = Threads(settings.in_flight + 2)
         self._breaker = Breaker(store, self._threads, channel, sink, self._bell)
@@ -71,6 +85,7 @@ class Relay:
         self._max_bytes = channel.batch_bytes
         self._stopping = False
         self._resting = False
+        self._woken = False
         self._misses = 0
         self._workers: set[asyncio.Task[None]] = set()
         self.totals = Tally()
@@ -156,15 +171,27 @@ class Relay:
         since = asyncio.get_running_loop().time()
         fresh = self._sharing.fresh_seconds()
         with tracing.span("claim", self._channel.name):
-            batch = await self._threads.call(
-                self._store.claim,
-                self._channel.name,
-                self._settings.owner,
-                max_bytes=self._max_bytes,
-                fresh_seconds=fresh,
-            )
+            batch = await self._claim_at_once(fresh)
+            if batch is None:
+                batch = await self._threads.call(
+                    self._store.claim,
+                    self._channel.name,
+                    self._settings.owner,
+                    max_bytes=self._max_bytes,
+                    fresh_seconds=fresh,
+                )
         self._note_claim(batch, since, fresh)
         return (batch, since) if batch or fresh is None else await self._claim()
+
+    async def _claim_at_once(self, fresh: float | None) -> Batch | None:
+        """For a relay that was just woken: mostly by one entry, for which the way to a thread and back is long."""
+        if self._at_once is None or not self._woken:
+            return None
+        self._woken = False
+        most = min(self._channel.batch_rows, MOST_AT_ONCE)
+        return await self._at_once(
+            self._channel.name, self._settings.owner, max_rows=most, max_bytes=self._max_bytes, fresh_seconds=fresh
+        )
 
     def _note_claim(self, batch: Batch, since: float, fresh: float | None) -> None:
         self._sharing.claimed(batch, fresh)
@@ -303,6 +330,7 @@ class Relay:
             async with asyncio.timeout(self._nap(rest)):
                 await self._bell.wait()
             self._misses = 0
+            self._woken = True
         except TimeoutError:
             self._misses += 1
 

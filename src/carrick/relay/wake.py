@@ -7,6 +7,7 @@ import logging
 import random
 from collections import defaultdict
 
+from carrick.entry import Batch
 from carrick.errors import StoreError
 from carrick.outbox.store import Store, Watch
 
@@ -22,6 +23,7 @@ class Bells:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._bells: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        self._watch: Watch | None = None
 
     def of(self, channel: str) -> asyncio.Event:
         """The bell that the channel's relay listens to."""
@@ -33,13 +35,22 @@ class Bells:
             if channel is None or name == channel:
                 bell.set()
 
+    async def claim(
+        self, channel: str, owner: str, *, max_rows: int, max_bytes: int, fresh_seconds: float | None
+    ) -> Batch | None:
+        """What a relay that was just woken claims where the bell was heard; None where that cannot be done now."""
+        if self._watch is None:
+            return None
+        return await self._watch.claim(
+            channel, owner, max_rows=max_rows, max_bytes=max_bytes, fresh_seconds=fresh_seconds
+        )
+
     async def listen(self) -> None:
         """Ring for every put, until cancelled; a database that cannot be heard is asked again, ever less often."""
         failures = 0
         while True:
-            watch: Watch | None = None
             try:
-                watch = self._store.watch()
+                self._watch = watch = self._store.watch()
                 while True:
                     self.ring(await watch.next())
                     failures = 0
@@ -50,5 +61,6 @@ class Bells:
                 log.warning("relay.not_listening", extra={"error": str(error), "again_in_seconds": round(pause, 1)})
                 await asyncio.sleep(pause)
             finally:
-                if watch is not None:
-                    await watch.close()
+                opened, self._watch = self._watch, None
+                if opened is not None:
+                    await opened.close()

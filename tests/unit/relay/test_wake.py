@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
+from carrick.entry import Batch
 from carrick.errors import StoreUnavailable
 from carrick.outbox.store import Store, Watch
 from carrick.relay import wake
@@ -18,12 +19,17 @@ class Script:
     def __init__(self) -> None:
         self.reports: asyncio.Queue[str | Exception | None] = asyncio.Queue()
         self.closed = 0
+        self.claims: list[Any] = []
 
     async def next(self) -> str | None:
         report = await self.reports.get()
         if isinstance(report, Exception):
             raise report
         return report
+
+    async def claim(self, channel: str, owner: str, **limits: Any) -> Batch | None:
+        self.claims.append((channel, owner, limits))
+        return None
 
     async def close(self) -> None:
         self.closed += 1
@@ -89,3 +95,25 @@ def test_after_a_failure_it_listens_again_with_a_new_watch() -> None:
         asyncio.run(main())
     finally:
         wake.FIRST_PAUSE_SECONDS = before
+
+
+def test_claims_go_to_the_watch_that_listens_and_to_none_before_and_after() -> None:
+    async def main() -> None:
+        script = Script()
+        bells = Bells(cast(Store, Watched(lambda: script)))
+        bell = bells.of("a")
+
+        async def claim() -> None:
+            assert await bells.claim("a", "me", max_rows=1, max_bytes=2, fresh_seconds=None) is None
+
+        await claim()
+        listening = asyncio.create_task(bells.listen())
+        script.reports.put_nowait("a")
+        await bell.wait()
+        await claim()
+        listening.cancel()
+        await asyncio.wait([listening])
+        await claim()
+        assert script.claims == [("a", "me", {"max_rows": 1, "max_bytes": 2, "fresh_seconds": None})]
+
+    asyncio.run(main())

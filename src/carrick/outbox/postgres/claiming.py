@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from carrick.entry import Batch, Entry, Outcome, OutcomeKind, State
 from carrick.outbox.channel import MAX_WAIT_SECONDS
-from carrick.outbox.limits import check_number, check_token
+from carrick.outbox.limits import check_claim, check_number, check_token
 from carrick.outbox.postgres.marks import Lane
 from carrick.outbox.wording import cleaned
 
@@ -46,6 +46,31 @@ class Claim(NamedTuple):
     def lane(self) -> Lane:
         """Claims of fresh entries leave the older ones behind, so they have marks of their own."""
         return self.channel, self.fresh_seconds is not None
+
+
+def new_claim(
+    channel: str,
+    owner: str,
+    *,
+    max_rows: int | None = None,
+    max_bytes: int | None = None,
+    lease_seconds: int | None = None,
+    tenant: str | None = None,
+    token: UUID | None = None,
+    fresh_seconds: float | None = None,
+) -> Claim:
+    """A claim whose limits were looked at, with a token of its own unless one is given. Raises InvalidInput."""
+    check_claim(owner, max_rows=max_rows, max_bytes=max_bytes, lease_seconds=lease_seconds, fresh_seconds=fresh_seconds)
+    return Claim(
+        channel=channel,
+        owner=owner,
+        max_rows=max_rows,
+        max_bytes=max_bytes,
+        lease_seconds=lease_seconds,
+        tenant=tenant,
+        token=uuid4() if token is None else check_token(token),
+        fresh_seconds=fresh_seconds,
+    )
 
 
 def finish_call(token: UUID, outcomes: Mapping[UUID, Outcome] | None) -> Call:

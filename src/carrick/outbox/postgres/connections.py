@@ -42,6 +42,13 @@ class UtcLoader(Loader):
         return own(oid, None)
 
 
+def set_loaders(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+    """What a connection makes of answers in binary."""
+    set_json_loads(msgspec.json.decode, connection)
+    connection.adapters.register_loader("json", ByteaBinaryLoader)  # a payload is never parsed here
+    connection.adapters.register_loader("timestamptz", UtcLoader)  # type: ignore[type-abstract]
+
+
 class Connections:
     """Connections to one database, each used by one thread at a time."""
 
@@ -78,9 +85,7 @@ class Connections:
                 if not connection.closed:
                     return connection
         connection = psycopg.connect(self._dsn, autocommit=True, prepare_threshold=None)
-        set_json_loads(msgspec.json.decode, connection)
-        connection.adapters.register_loader("json", ByteaBinaryLoader)  # a payload is never parsed here
-        connection.adapters.register_loader("timestamptz", UtcLoader)  # type: ignore[type-abstract]
+        set_loaders(connection)
         return connection
 
     def _give_back(self, connection: Connection) -> None:

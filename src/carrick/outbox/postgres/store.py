@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import msgspec
 
@@ -45,7 +45,16 @@ from carrick.outbox.limits import (
 )
 from carrick.outbox.paging import page
 from carrick.outbox.postgres import listing, migrate
-from carrick.outbox.postgres.claiming import Call, Claim, batch_of, finish_call, gives_back, last_due, states_of
+from carrick.outbox.postgres.claiming import (
+    Call,
+    Claim,
+    batch_of,
+    finish_call,
+    gives_back,
+    last_due,
+    new_claim,
+    states_of,
+)
 from carrick.outbox.postgres.connections import Connection, Connections, run
 from carrick.outbox.postgres.marks import Marks
 from carrick.outbox.postgres.putting import PACKAGE, put_many_steps, put_steps
@@ -125,17 +134,14 @@ class PostgresStore:
         token: UUID | None = None,
         fresh_seconds: float | None = None,
     ) -> Batch:
-        check_claim(
-            owner, max_rows=max_rows, max_bytes=max_bytes, lease_seconds=lease_seconds, fresh_seconds=fresh_seconds
-        )
-        claim = Claim(
-            channel=channel,
-            owner=owner,
+        claim = new_claim(
+            channel,
+            owner,
             max_rows=max_rows,
             max_bytes=max_bytes,
             lease_seconds=lease_seconds,
             tenant=tenant,
-            token=uuid4() if token is None else check_token(token),
+            token=token,
             fresh_seconds=fresh_seconds,
         )
         return self._claimed(claim, self._rows("claim", **self._claim_params(claim)))
@@ -152,20 +158,15 @@ class PostgresStore:
         lease_seconds: int | None = None,
         fresh_seconds: float | None = None,
     ) -> tuple[dict[UUID, State], Batch]:
-        check_claim(
-            owner, max_rows=max_rows, max_bytes=max_bytes, lease_seconds=lease_seconds, fresh_seconds=fresh_seconds
-        )
-        finish = finish_call(token, outcomes)
-        claim = Claim(
-            channel=channel,
-            owner=owner,
+        claim = new_claim(
+            channel,
+            owner,
             max_rows=max_rows,
             max_bytes=max_bytes,
             lease_seconds=lease_seconds,
-            tenant=None,
-            token=uuid4(),
             fresh_seconds=fresh_seconds,
         )
+        finish = finish_call(token, outcomes)
         if gives_back(outcomes):
             self._marks.forget()
         changed, rows = self._rows_of_both(finish, Call("claim", self._claim_params(claim)))

@@ -1,4 +1,4 @@
-"""Tells when something was put, through LISTEN on a connection of its own.
+"""Tells when something was put, through LISTEN on a connection of its own, and claims it there.
 
 Behind a pooler in transaction mode nothing is ever heard; then the relay finds entries when its poll comes round.
 """
@@ -6,13 +6,30 @@ Behind a pooler in transaction mode nothing is ever heard; then the relay finds 
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
+from typing import Any
 
 import psycopg
+from psycopg.adapt import Transformer
+from psycopg.pq import ExecStatus, Format
+from psycopg.pq.abc import PGresult
 
+from carrick.entry import Batch
+from carrick.outbox.postgres.claiming import Claim, batch_of, new_claim
+from carrick.outbox.postgres.connections import set_loaders
 from carrick.outbox.postgres.failures import map_errors
+from carrick.outbox.postgres.putting import PACKAGE
+from carrick.outbox.statement import query
+
+log = logging.getLogger("carrick.relay")
 
 NOTIFICATIONS = "carrick_put"
 """What puts notify while a relay rests (0002_put.sql); the payload is the channel's name."""
+PARAMETER = re.compile(r"%\((\w+)\)s")
+CLAIM = query(PACKAGE, "claim")
+CLAIM_PARAMETERS = list(dict.fromkeys(PARAMETER.findall(CLAIM)))
+"""In the order in which the server counts them."""
 
 
 class PostgresWatch:
@@ -33,6 +50,20 @@ class PostgresWatch:
                 return None
             return await self._ears.hear()
 
+    async def claim(
+        self, channel: str, owner: str, *, max_rows: int, max_bytes: int, fresh_seconds: float | None
+    ) -> Batch | None:
+        """As Store.claim, where something was heard; None while another claims here, or when the database refuses."""
+        ears = self._ears
+        if ears is None or not ears.can_claim:
+            return None
+        claim = new_claim(channel, owner, max_rows=max_rows, max_bytes=max_bytes, fresh_seconds=fresh_seconds)
+        try:
+            return batch_of(claim, await ears.claim(claim))
+        except psycopg.Error as error:
+            log.warning("relay.not_claimed_at_once", extra={"channel": channel, "error": str(error)})
+            return None
+
     async def close(self) -> None:
         if self._ears is not None:
             await self._ears.close()
@@ -40,10 +71,10 @@ class PostgresWatch:
 
 
 class Ears:
-    """Reads what comes on a connection that does nothing but listen.
+    """Reads what comes on a connection that listens, and claims there.
 
-    The event loop watches its socket all the time: asking psycopg for each notification would begin and end that for
-    every one of them, before the relay that is to be woken gets its turn.
+    The event loop watches its socket all the time: asking psycopg for each notification, or each answer, would begin
+    and end that for every one of them, before the relay that is to be woken gets its turn.
     """
 
     def __init__(self, connection: psycopg.AsyncConnection) -> None:
@@ -52,25 +83,99 @@ class Ears:
         self._loop = asyncio.get_running_loop()
         self._stirred = asyncio.Event()
         self._fault: psycopg.Error | None = None
+        self._has_heard = False
+        self._claiming = False
+        self._is_prepared = False
+        set_loaders(connection)
         self._loop.add_reader(self._socket, self._read)
 
     async def hear(self) -> str:
         """The payload of the next notification. Raises psycopg's error when the connection is lost."""
         while (heard := self.connection.pgconn.notifies()) is None:
-            if self._fault is not None:
-                raise self._fault
-            self._stirred.clear()
-            await self._stirred.wait()
+            await self._stir()
+        self._has_heard = True
         return heard.extra.decode()
 
+    @property
+    def can_claim(self) -> bool:
+        """What has heard a notification is surely a session of its own, so that a statement may be prepared in it."""
+        return self._has_heard and not self._claiming and self._fault is None
+
+    async def claim(self, claim: Claim) -> list[tuple[Any, ...]]:
+        """The rows that claim.sql answers. Without marks, which matter while much is claimed. Raises psycopg's errors.
+
+        Whoever is cancelled meanwhile leaves an answer that nobody reads: then this connection is given up.
+        """
+        self._claiming = True
+        try:
+            if not self._is_prepared:
+                await self._prepare()
+            given = [None if value is None else str(value).encode() for value in _in_order(claim)]
+            self.connection.pgconn.send_query_prepared(b"", given, result_format=Format.BINARY)
+            result = await self._result()
+        except asyncio.CancelledError:
+            self._fail(psycopg.OperationalError("the answer to a claim was not waited for"))
+            raise
+        except psycopg.Error:
+            self._is_prepared = False  # perhaps because what it was prepared for has changed
+            raise
+        finally:
+            self._claiming = False
+        reader = Transformer(self.connection)
+        reader.set_pgresult(result)
+        return reader.load_rows(0, result.ntuples, tuple)
+
     async def close(self) -> None:
-        self._loop.remove_reader(self._socket)
+        self._fail(psycopg.OperationalError("the connection was closed"))
         await self.connection.close()
+
+    async def _prepare(self) -> None:
+        """The claim becomes this session's nameless statement; nothing else is ever one here."""
+        text = PARAMETER.sub(lambda found: f"${CLAIM_PARAMETERS.index(found[1]) + 1}", CLAIM)
+        self.connection.pgconn.send_prepare(b"", text.encode())
+        await self._result()
+        self._is_prepared = True
+
+    async def _result(self) -> PGresult:
+        """The answer to what was sent, when its transaction is over. Raises psycopg's errors."""
+        if self.connection.pgconn.flush():  # a few hundred bytes
+            self._fail(psycopg.OperationalError("the connection takes nothing"))
+        answers: list[PGresult] = []
+        while (answer := await self._next_answer()) is not None:
+            answers.append(answer)
+        for answer in answers:
+            if answer.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
+                raise psycopg.errors.error_from_result(answer)
+        return answers[0]
+
+    async def _next_answer(self) -> PGresult | None:
+        while self.connection.pgconn.is_busy():
+            await self._stir()
+        return self.connection.pgconn.get_result()
+
+    async def _stir(self) -> None:
+        """Return when something has come. Raises the fault of the connection."""
+        if self._fault is None:
+            self._stirred.clear()
+            await self._stirred.wait()
+        if self._fault is not None:
+            raise self._fault
 
     def _read(self) -> None:
         try:
             self.connection.pgconn.consume_input()
         except psycopg.Error as error:
-            self._fault = error
+            self._fail(error)
+        self._stirred.set()
+
+    def _fail(self, fault: psycopg.Error) -> None:
+        """Nothing more is read; whoever waits is told."""
+        if self._fault is None:
+            self._fault = fault
             self._loop.remove_reader(self._socket)
         self._stirred.set()
+
+
+def _in_order(claim: Claim) -> list[Any]:
+    given = claim._asdict()
+    return [given.get(name) for name in CLAIM_PARAMETERS]

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from carrick.entry import Batch
 from carrick.outbox.sqlite.database import connect
 from carrick.outbox.sqlite.failures import map_errors
 
@@ -50,6 +51,12 @@ class SqliteWatch:
                 if not self._expecting:
                     await self._writes.wait()
                 self._expecting = await self._look(self._writes)
+        return None
+
+    async def claim(
+        self, channel: str, owner: str, *, max_rows: int, max_bytes: int, fresh_seconds: float | None
+    ) -> Batch | None:
+        """Never: a claim waits for the disk, and here that would be this thread."""
         return None
 
     async def close(self) -> None:

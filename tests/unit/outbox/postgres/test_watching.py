@@ -1,14 +1,21 @@
-"""A watch hears what puts notify, on a connection of its own."""
+"""A watch hears what puts notify, on a connection of its own, and claims there."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
 
 import psycopg
 import pytest
 
+from carrick.entry import Batch, State
 from carrick.errors import StoreUnavailable
+from carrick.outbox.channel import Channel
+from carrick.outbox.postgres.store import PostgresStore
 from carrick.outbox.postgres.watching import PostgresWatch
+from carrick.testing.samples import sample
 
 
 def ask(dsn: str, *statements: str) -> None:
@@ -69,3 +76,146 @@ def test_a_lost_connection_is_told_and_the_next_wait_listens_anew(newest_postgre
         return heard
 
     assert asyncio.run(main()) == "a"
+
+
+ASKED: dict[str, Any] = {"max_rows": 10, "max_bytes": 100_000, "fresh_seconds": None}
+
+
+@pytest.fixture
+def store(newest_postgres_dsn: str) -> Iterator[PostgresStore]:
+    with closing(PostgresStore(newest_postgres_dsn)) as opened:
+        opened.declare(Channel(name="c"))
+        yield opened
+
+
+async def listening(store: PostgresStore) -> PostgresWatch:
+    """A watch that has heard of a put."""
+    watch = store.watch()
+    await watch.next()
+    await asyncio.to_thread(ask, store._dsn, "notify carrick_put, 'c'")
+    assert await watch.next() == "c"
+    return watch
+
+
+def test_what_was_heard_of_is_claimed_there_as_the_store_would(store: PostgresStore) -> None:
+    async def main() -> Batch | None:
+        watch = await listening(store)
+        store.put(sample(channel="c", payload=b'{"n": 1}'))
+        batch = await watch.claim("c", "me", **ASKED)
+        await watch.close()
+        return batch
+
+    batch = asyncio.run(main())
+    assert batch is not None
+    (entry,) = batch
+    assert (entry.payload, batch.lease_seconds) == (b'{"n": 1}', 120)
+    assert store.standing(entry.id).state == State.CLAIMED
+    assert store.release(batch.token) == 1
+    assert store.claim("c", "me").entries[0] == entry
+
+
+def test_nothing_due_is_an_empty_claim(store: PostgresStore) -> None:
+    async def main() -> Batch | None:
+        watch = await listening(store)
+        batch = await watch.claim("c", "me", **ASKED)
+        await watch.close()
+        return batch
+
+    batch = asyncio.run(main())
+    assert batch is not None
+    assert len(batch) == 0
+
+
+def test_who_has_heard_nothing_does_not_claim(store: PostgresStore) -> None:
+    """Behind a pooler that shares connections nothing is heard, and nothing may be prepared."""
+
+    async def main() -> list[Batch | None]:
+        watch = store.watch()
+        before = await watch.claim("c", "me", **ASKED)
+        await watch.next()
+        after = await watch.claim("c", "me", **ASKED)
+        await watch.close()
+        return [before, after, await watch.claim("c", "me", **ASKED)]
+
+    assert asyncio.run(main()) == [None, None, None]
+
+
+def test_two_do_not_claim_there_at_once(store: PostgresStore) -> None:
+    async def main() -> tuple[Batch | None, Batch | None]:
+        watch = await listening(store)
+        both = await asyncio.gather(watch.claim("c", "me", **ASKED), watch.claim("c", "me", **ASKED))
+        await watch.close()
+        return both
+
+    first, second = asyncio.run(main())
+    assert first is not None
+    assert second is None
+
+
+def test_notifications_that_come_during_a_claim_are_heard(store: PostgresStore) -> None:
+    async def main() -> str | None:
+        watch = await listening(store)
+        await watch.claim("c", "me", **ASKED)  # prepared
+        claim = asyncio.create_task(watch.claim("c", "me", **ASKED))
+        hearing = asyncio.create_task(watch.next())
+        await asyncio.to_thread(ask, store._dsn, "notify carrick_put, 'during'")
+        await claim
+        heard = await hearing
+        await watch.close()
+        return heard
+
+    assert asyncio.run(main()) == "during"
+
+
+def test_a_claim_that_the_database_refuses_is_left_to_the_store_and_the_next_one_works(
+    store: PostgresStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> list[Batch | None]:
+        watch = await listening(store)
+        answers = [await watch.claim(name, "me", **ASKED) for name in ("nowhere", "c")]
+        await watch.close()
+        return answers
+
+    refused, claimed = asyncio.run(main())
+    assert refused is None
+    assert claimed is not None
+    (told,) = [record for record in caplog.records if record.message == "relay.not_claimed_at_once"]
+    assert "nowhere" in told.error  # type: ignore[attr-defined]
+
+
+def test_a_claim_on_a_lost_connection_is_left_to_the_store(store: PostgresStore) -> None:
+    async def main() -> None:
+        watch = await listening(store)
+        await asyncio.to_thread(ask, store._dsn, END_THE_OTHERS)
+        assert await watch.claim("c", "me", **ASKED) is None
+        assert await watch.next() is None  # it listens anew
+        await watch.close()
+
+    asyncio.run(main())
+
+
+def test_a_claim_that_nobody_waits_for_any_more_gives_the_connection_up(store: PostgresStore) -> None:
+    async def main() -> None:
+        watch = await listening(store)
+        claim = asyncio.create_task(watch.claim("c", "me", **ASKED))
+        await asyncio.sleep(0)
+        claim.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await claim
+        assert await watch.claim("c", "me", **ASKED) is None
+        with pytest.raises(StoreUnavailable, match="not waited for"):
+            await watch.next()
+        await watch.close()
+
+    asyncio.run(main())
+
+
+def test_whoever_claims_while_the_watch_is_closed_is_told(store: PostgresStore) -> None:
+    async def main() -> Batch | None:
+        watch = await listening(store)
+        claim = asyncio.create_task(watch.claim("c", "me", **ASKED))
+        await asyncio.sleep(0)
+        await watch.close()
+        return await claim
+
+    assert asyncio.run(main()) is None
