@@ -1,14 +1,13 @@
-"""The ingest over loopback, beside a bare route that only unfolds and parses the same bodies; and its cost as memory grows.
+"""The ingest over loopback, beside routes that only parse the same bodies or store them plainly; and its cost as memory grows.
 
-`python -m bench --only ingest`. One client process of this kind sends the same bodies to both, compressed as the
-forwarder does; four are in flight. Payloads of 200 bytes. Uses aiohttp's own event loop on both sides.
+`python -m bench --only ingest`. One client process sends the same bodies to all of them, compressed as the forwarder
+does; sixteen are in flight, as many as four forwarders have. Payloads of 200 bytes. The same server on all sides.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gzip
-import json
 import os
 import statistics
 import subprocess
@@ -25,24 +24,22 @@ from uuid import UUID
 import aiohttp
 import msgspec
 import psycopg
-from aiohttp import web
 
 from bench.http_sink import entry
 from bench.measure import Result
+from bench.plain_ingest import PORT as PLAIN_PORT
 from bench.postgres import database
 from carrick import wiring
-from carrick.ingest.batch import Batch, read_batch
-from carrick.ingest.body import MAX_BODY_BYTES, unfolded
+from carrick.ingest.batch import read_batch
+from carrick.ingest.body import MAX_BODY_BYTES
 from carrick.ingest.store import Inbox
 from carrick.outbox.ids import new_ids
 from carrick.sinks.envelope import body_of
 from carrick.sinks.http import GZIP_LEVEL
 
-IN_FLIGHT = 4
-PORT, BARE_PORT = 18081, 18082
+IN_FLIGHT = 16
+PORT = 18081
 PATH = "/api/v1/edge/batch"
-JSON_PATH = "/json"
-"""Where the bare route makes Python values of the whole body, as a framework does: the one that counts."""
 HEADERS = {"content-type": "application/json", "x-tenant-id": "acme"}
 
 
@@ -54,29 +51,6 @@ def bodies(batches: int, events: int) -> list[bytes]:
         entries = [msgspec.structs.replace(entry(n), id=UUID(ids[n])) for n in range(events)]
         made.append(body_of(entries, edge_id="bench", sent_at=datetime.now(UTC)))
     return made
-
-
-async def bare() -> None:
-    """A route that unfolds and parses the body, and answers."""
-    decoder = msgspec.json.Decoder(Batch)
-
-    async def take(request: web.Request) -> web.Response:
-        batch = decoder.decode(unfolded(await request.read(), request.headers.get("content-encoding", "identity")))
-        answer = {"accepted": len(batch.events), "duplicated": 0, "rejected": 0, "errors": []}
-        return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
-
-    async def take_json(request: web.Request) -> web.Response:
-        body = unfolded(await request.read(), request.headers.get("content-encoding", "identity"))
-        answer = {"accepted": len(json.loads(body)["events"]), "duplicated": 0, "rejected": 0, "errors": []}
-        return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
-
-    app = web.Application(client_max_size=MAX_BODY_BYTES)
-    app.router.add_post(PATH, take)
-    app.router.add_post(JSON_PATH, take_json)
-    runner = web.AppRunner(app, access_log=None, auto_decompress=False)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", BARE_PORT).start()
-    await asyncio.Event().wait()
 
 
 @contextmanager
@@ -133,27 +107,37 @@ def send(where: str, made: Sequence[bytes]) -> float:
 def loopback_cases(quick: bool) -> Iterator[Result]:
     """Events per second that are accepted, relayed on or only stored, on PostgreSQL and SQLite."""
     rounds = 3 if quick else 7
-    with database() as url, tempfile.TemporaryDirectory() as folder, serving(["-m", "bench.ingest"], BARE_PORT):
-        for backend, at in (("PostgreSQL", url), ("SQLite", f"sqlite:///{folder}/ingest.db")):
+    with (
+        database() as url,
+        database() as plain,
+        tempfile.TemporaryDirectory() as folder,
+        serving(["-m", "bench.plain_ingest"], PLAIN_PORT, PLAIN_POSTGRES=plain, PLAIN_SQLITE=f"{folder}/plain.db"),
+    ):
+        for backend, at, beside in (
+            ("PostgreSQL", url, "postgres"),
+            ("SQLite", f"sqlite:///{folder}/ingest.db", "sqlite"),
+        ):
             for channel, said in (("", "stored"), ("events", "stored and relayed")):
                 with serving(["-m", "carrick", "ingest"], PORT, DATABASE_URL=at, INGEST_RELAY_CHANNEL=channel):
                     for events in (100, 1000):
                         name = f"ingest, {backend}, {said}, batches of {events}"
-                        yield from _beside(name, events, rounds, None if channel else 0.5)
+                        yield from _beside(name, beside, events, rounds, bool(channel))
 
 
-def _beside(name: str, events: int, rounds: int, reach: float | None) -> Iterator[Result]:
-    """All three in turns, the same number of batches; medians."""
+def _beside(name: str, plainly: str, events: int, rounds: int, is_relayed: bool) -> Iterator[Result]:
+    """All of them in turns, the same number of batches; medians."""
     batches = 20_000 // events
+    plain = [f"{PLAIN_PORT}/{route}" for route in ("parsed", "typed", plainly)]
     rates: dict[str, list[float]] = {}
     for turn in range(rounds + 1):
-        for where in (f"{PORT}{PATH}", f"{BARE_PORT}{PATH}", f"{BARE_PORT}{JSON_PATH}"):
+        for where in (f"{PORT}{PATH}", *plain):
             rate = send(where, bodies(batches, events)) * events
             if turn:
                 rates.setdefault(where, []).append(rate)
-    ours, bare_route, json_route = map(statistics.median, rates.values())
-    yield Result(name, ours, json_route, reach, "bare route, json.loads")
-    yield Result(name, ours, bare_route, None, "bare route, typed decoder")
+    ours, parsed, typed, stored = map(statistics.median, rates.values())
+    yield Result(name, ours, stored, None if is_relayed else 1.0, "a plain route that stores them")
+    yield Result(name, ours, parsed, None if is_relayed else 0.5, "bare route, json.loads")
+    yield Result(name, ours, typed, None, "bare route, typed decoder")
 
 
 FILL = """
@@ -199,6 +183,3 @@ def _takes(inbox: Inbox, batches: int) -> float:
 
 
 CASES: dict[str, Callable[[bool], Iterator[Result]]] = {"ingest": loopback_cases, "ingest-growth": growth_cases}
-
-if __name__ == "__main__":
-    asyncio.run(bare())
