@@ -81,7 +81,7 @@ check-imports:
 check-pages: $(TYPED)
 
 check-tests:
-	@$(PYTEST) -n 2 --dist worksteal -q tests/unit
+	@$(PYTEST) -n 2 --dist worksteal -q -m "not chaos and not slow" tests/unit
 
 format: $(STAMP) ## format the code and sort the imports
 	@$(BIN)/ruff check --fix-only --quiet

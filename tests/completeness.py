@@ -87,8 +87,11 @@ def tried(config: pytest.Config) -> list[str]:
 def left_out(config: pytest.Config) -> list[str]:
     """What the caller chose to leave out."""
     parts = []
-    if config.getoption("markexpr") == "not chaos":
+    marks = config.getoption("markexpr")
+    if "not chaos" in marks:
         parts.append("the long versions of the fault tests (make chaos)")
+    if "not slow" in marks:
+        parts.append("the slow tests (make test)")
     if _own_server():
         parts.append(f"{PACKAGED_SERVERS} (DATABASE_URL names the server that is used instead)")
     return parts

@@ -34,6 +34,8 @@ from tests.receivers import closed_port
 from tests.redis_server import redis_url
 from tests.sqlite_file import whole_file
 
+pytestmark = pytest.mark.slow
+
 Shown = pytest.CaptureFixture[str]
 NOWHERE = Path("no .env file")
 SECRET = "the-only-secret-here"

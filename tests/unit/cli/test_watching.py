@@ -29,6 +29,8 @@ from carrick_scoreboard.store.blocks import Blocks
 from tests.batches import checked, numbered
 from tests.scenario.processes import Process, free_port, until
 
+pytestmark = pytest.mark.slow
+
 Shown = pytest.CaptureFixture[str]
 COMMAND = [sys.executable, "-m", "carrick"]
 APP = """

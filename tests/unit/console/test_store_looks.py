@@ -16,6 +16,8 @@ from carrick.outbox.statement import query
 from carrick.outbox.store import MOST_COUNTED, MOST_TENANTS, Store
 from carrick.testing.samples import OWNER, claim, declare, finish_each, put, put_run, sample
 
+pytestmark = pytest.mark.slow
+
 READ = """
 select coalesce(sum(seq_tup_read), 0)::int, coalesce(sum(idx_tup_fetch), 0)::int
   from pg_stat_xact_user_tables where schemaname = 'carrick' and relname in ('record', 'work', 'ended')

@@ -19,6 +19,8 @@ from carrick.sinks.sink import Report, Results, Unavailable
 from tests.entries import claimed, claimed_run, deliver, deliver_and_close
 from tests.kafka_cluster import INIT_PRODUCER_ID, PRODUCE, MockCluster, message_count, read_back
 
+pytestmark = pytest.mark.slow
+
 DELIVERED = Outcome.delivered()
 
 
