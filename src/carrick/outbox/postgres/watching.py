@@ -26,6 +26,8 @@ log = logging.getLogger("carrick.relay")
 
 NOTIFICATIONS = "carrick_put"
 """What puts notify while a relay rests (0002_put.sql); the payload is the channel's name."""
+PATIENCE_SECONDS = 30.0
+"""How long a claim may take here: a connection that has died in silence must not hold up the relay."""
 PARAMETER = re.compile(r"%\((\w+)\)s")
 CLAIM = query(PACKAGE, "claim")
 CLAIM_PARAMETERS = list(dict.fromkeys(PARAMETER.findall(CLAIM)))
@@ -59,9 +61,11 @@ class PostgresWatch:
             return None
         claim = new_claim(channel, owner, max_rows=max_rows, max_bytes=max_bytes, fresh_seconds=fresh_seconds)
         try:
-            return batch_of(claim, await ears.claim(claim))
-        except psycopg.Error as error:
-            log.warning("relay.not_claimed_at_once", extra={"channel": channel, "error": str(error)})
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                return batch_of(claim, await ears.claim(claim))
+        except (psycopg.Error, TimeoutError) as error:
+            said = str(error) or f"no answer within {PATIENCE_SECONDS:g} seconds"
+            log.warning("relay.not_claimed_at_once", extra={"channel": channel, "error": said})
             return None
 
     async def close(self) -> None:
@@ -143,6 +147,8 @@ class Ears:
         answers: list[PGresult] = []
         while (answer := await self._next_answer()) is not None:
             answers.append(answer)
+        if not answers:
+            raise psycopg.OperationalError("the server has not answered")
         for answer in answers:
             if answer.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
                 raise psycopg.errors.error_from_result(answer)

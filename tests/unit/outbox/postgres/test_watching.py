@@ -13,6 +13,7 @@ import pytest
 from carrick.entry import Batch, State
 from carrick.errors import StoreUnavailable
 from carrick.outbox.channel import Channel
+from carrick.outbox.postgres import watching
 from carrick.outbox.postgres.store import PostgresStore
 from carrick.outbox.postgres.watching import PostgresWatch
 from carrick.testing.samples import sample
@@ -219,3 +220,21 @@ def test_whoever_claims_while_the_watch_is_closed_is_told(store: PostgresStore) 
         return await claim
 
     assert asyncio.run(main()) is None
+
+
+def test_a_claim_that_is_not_answered_is_left_to_the_store_and_the_connection_given_up(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        watch = await listening(store)
+        await watch.claim("c", "me", **ASKED)  # prepared
+        monkeypatch.setattr(watching, "PATIENCE_SECONDS", 0.05)
+        with psycopg.connect(store._dsn) as other:
+            other.execute("lock table carrick.channel in access exclusive mode")
+            assert await watch.claim("c", "me", **ASKED) is None
+        with pytest.raises(StoreUnavailable):
+            await watch.next()
+        await watch.close()
+
+    asyncio.run(main())
+    assert "no answer within 0.05 seconds" in [getattr(record, "error", "") for record in caplog.records]
