@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter, validators
 from rich.console import Console, Group
@@ -24,10 +24,12 @@ from rich.text import Text
 from carrick import wiring
 from carrick.entry import ChannelStats
 from carrick.errors import CarrickError, MissingExtra
-from carrick.forward.demo import EdgeDemo, EdgeFigures
 from carrick.ops.simulation import CHANNELS, Balance, Simulation
 from carrick.variables import mask_url
 from carrick_scoreboard import wiring as scoreboard_wiring
+
+if TYPE_CHECKING:  # every command would wait for the web server's packages, else
+    from carrick.forward.demo import EdgeDemo, EdgeFigures
 
 REFRESHES_PER_SECOND = 4
 FOLDER = Path("carrick-demo")

@@ -15,7 +15,6 @@ from carrick.relay.crew import run_crew, run_crew_once
 from carrick.relay.meter import Tally
 from carrick.settings import read_settings
 from carrick.variables import mask_url
-from carrick.web.server import metrics_app, serving
 
 log = logging.getLogger("carrick.drain")
 
@@ -85,6 +84,8 @@ def drain(
             if once:
                 totals = await run_crew_once(store, legs(), relay_settings, stopping)
                 return _report(totals, {stats.channel: stats.held_count for stats in store.stats()}, as_json)
+            from carrick.web.server import metrics_app, serving  # no other command should wait for its packages
+
             metrics = wiring.metrics(store)
             figures = metrics_app(lambda: asyncio.to_thread(metrics.text))
             async with serving(figures, settings.host, settings.metrics_port, "METRICS_PORT") as port:

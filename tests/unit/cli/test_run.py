@@ -72,3 +72,11 @@ def test_a_reader_that_stops_reading_causes_no_stack_trace(tmp_path: Path) -> No
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(timeout=60) == 1
+
+
+def test_a_command_does_not_wait_for_packages_that_only_services_need() -> None:
+    """Each `carrick status` would load a web server, a driver and a client of Kafka, else."""
+    heavy = {"aiohttp", "psycopg", "prometheus_client", "confluent_kafka"}
+    asked = f"import sys, carrick.cli; print(sorted({heavy} & set(sys.modules)))"
+    loaded = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert loaded.stdout == "[]\n"
