@@ -23,4 +23,9 @@ def new_id() -> str:
     noise = int.from_bytes(os.urandom(10), "big")
     low = 0x8000_0000_0000_0000 | (noise & 0x3FFF_FFFF_FFFF_FFFF)
     text = f"{time.time_ns() // 1_000_000:012x}7{noise >> 68:03x}{low:016x}"
+    return hyphenated(text)
+
+
+def hyphenated(text: str) -> str:
+    """An id with its hyphens."""
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -7,6 +7,7 @@ an error leaves the caller's transaction usable.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +15,7 @@ import msgspec
 
 from carrick.entry import NewEntry, Put, State
 from carrick.errors import BacklogFull, KeyReused, PayloadTooLarge, UnknownChannel
-from carrick.outbox.ids import new_id
+from carrick.outbox.ids import hyphenated, new_id, new_ids
 from carrick.outbox.sqlite.content import content_hash, same_json
 from carrick.outbox.sqlite.database import PACKAGE
 from carrick.outbox.sqlite.failures import named
@@ -45,7 +46,7 @@ def put_many_steps(entries: Sequence[NewEntry], *, can_copy: bool = False) -> St
 
 
 def _put(entry: NewEntry) -> Steps[Put]:
-    params = _params(entry)
+    params = _params(entry, new_id())
     while True:
         rows = yield Statement(query(PACKAGE, "put"), params)
         if rows:
@@ -150,7 +151,8 @@ def _put_chunks(chunks: Sequence[Sequence[NewEntry]]) -> Steps[list[Put]]:
 
 def _put_chunk(chunk: Sequence[NewEntry]) -> Steps[list[Put]]:
     """Entries that need no look at others."""
-    entries = [_bulk_row(entry) for entry in chunk]
+    made = map(hyphenated, new_ids(datetime.now(UTC), len(chunk)))  # much faster than one by one
+    entries = [_bulk_row(entry, entry_id) for entry, entry_id in zip(chunk, made, strict=True)]
     yield Statement(query(PACKAGE, "put_many"), {"entries": _json(entries)})
     return [Put(entry_id, True, State.PENDING) for entry_id in msgspec.convert([e[-1] for e in entries], list[UUID])]
 
@@ -183,7 +185,8 @@ def _chunks(entries: Sequence[NewEntry]) -> Iterator[Sequence[NewEntry]]:
     yield entries[start:]
 
 
-def _params(entry: NewEntry) -> dict[str, Any]:
+def _params(entry: NewEntry, made: str) -> dict[str, Any]:
+    """`made` is the id of an entry that comes without one."""
     return {
         "channel": entry.channel,
         "tenant_id": entry.tenant_id,
@@ -198,13 +201,13 @@ def _params(entry: NewEntry) -> dict[str, Any]:
         "occurred_at": None if entry.occurred_at is None else microseconds(entry.occurred_at),
         "delay_seconds": entry.delay_seconds,
         "max_wait_seconds": entry.max_wait_seconds,
-        "id": new_id() if entry.id is None else str(entry.id),
+        "id": made if entry.id is None else str(entry.id),
         "size": len(entry.payload),
     }
 
 
-def _bulk_row(entry: NewEntry) -> list[Any]:
-    return list(_params(entry).values())[:-1]
+def _bulk_row(entry: NewEntry, made: str) -> list[Any]:
+    return list(_params(entry, made).values())[:-1]
 
 
 def _uuid(text: str) -> UUID:
