@@ -50,6 +50,7 @@ def test_one_call_after_the_other_needs_one_thread() -> None:
 def test_a_call_that_was_cancelled_runs_to_its_end_and_close_waits_for_it() -> None:
     started, go_on = threading.Event(), threading.Event()
     done: list[bool] = []
+    faults: list[object] = []
 
     def work() -> None:
         started.set()
@@ -57,6 +58,7 @@ def test_a_call_that_was_cancelled_runs_to_its_end_and_close_waits_for_it() -> N
         done.append(True)
 
     async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
         threads = Threads(1)
         call = asyncio.create_task(threads.call(work))
         await asyncio.to_thread(started.wait)
@@ -69,6 +71,7 @@ def test_a_call_that_was_cancelled_runs_to_its_end_and_close_waits_for_it() -> N
 
     asyncio.run(main())
     assert done == [True]
+    assert faults == []
 
 
 def test_an_answer_for_a_loop_that_has_ended_is_dropped_and_the_thread_goes_on() -> None:

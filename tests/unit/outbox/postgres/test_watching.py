@@ -141,7 +141,7 @@ def test_who_has_heard_nothing_does_not_claim(store: PostgresStore) -> None:
     assert asyncio.run(main()) == [None, None, None]
 
 
-def test_two_do_not_claim_there_at_once(store: PostgresStore) -> None:
+def test_two_do_not_claim_there_at_once(store: PostgresStore, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> tuple[Batch | None, Batch | None]:
         watch = await listening(store)
         both = await asyncio.gather(watch.claim("c", "me", **ASKED), watch.claim("c", "me", **ASKED))
@@ -151,6 +151,7 @@ def test_two_do_not_claim_there_at_once(store: PostgresStore) -> None:
     first, second = asyncio.run(main())
     assert first is not None
     assert second is None
+    assert "relay.not_claimed_at_once" not in caplog.messages  # it was not even tried
 
 
 def test_notifications_that_come_during_a_claim_are_heard(store: PostgresStore) -> None:
