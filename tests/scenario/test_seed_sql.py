@@ -227,7 +227,6 @@ def test_the_nightly_command_for_a_cron_in_the_database_removes_everything_past_
     nightly = examples("docs/how-to/drain-to-kafka.md", "sql")[0].split("$job$")[1]
     psql(url, """SELECT carrick.declare_channel('events', '{"retention_days": 0}')""")
     psql(url, "SELECT count(carrick.put('events', 'e', '{}')) FROM generate_series(1, 20001)")
-    psql(url, "ANALYZE carrick.record, carrick.work")  # as autovacuum does; claims of 10,000 need it
     psql(url, FINISH_MANY)
     psql(url, FINISH_MANY)
     psql(url, nightly)

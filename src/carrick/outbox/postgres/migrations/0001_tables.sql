@@ -224,3 +224,69 @@ create table carrick.remembered_key (
   primary key (channel, tenant_id, key)
 );
 create index remembered_key_forget on carrick.remembered_key (channel, forget_at);
+
+-- Ways to rows. What is read here was put a moment ago, into tables that were empty when somebody last counted them; a planner that takes
+-- them for empty finds every way equally short, and reads a whole index per row. So the way is in the query, where no statistics decide
+-- it: a subquery with a limit stays a lookup of its own (`cross join lateral carrick._record(x.id) r`), and where sorting is off, an order
+-- is had only from the one index that has it. PostgreSQL puts all of these but `_places` into the calling query, so they cost nothing by
+-- themselves. Functions that use them forbid sequential scans, and sorts where it is the order that matters; a sort that must be is done
+-- all the same, but its forbidding price would start the compiler, so that is off too. tests/contract/test_statistics.py has the proof.
+create function carrick._record(p_id uuid) returns setof carrick.record
+  language sql stable as $$
+  select r.* from carrick.record r where r.id = p_id limit 1
+$$;
+
+create function carrick._trouble(p_seq bigint) returns setof carrick.trouble
+  language sql stable as $$
+  select t.* from carrick.trouble t where t.seq = p_seq limit 1
+$$;
+
+create function carrick._ended(p_seq bigint) returns setof carrick.ended
+  language sql stable as $$
+  select e.* from carrick.ended e where e.seq = p_seq limit 1
+$$;
+
+create function carrick._hold(p_channel text, p_tenant text, p_group_key text) returns setof carrick.hold
+  language sql stable as $$
+  select h.* from carrick.hold h where h.channel = p_channel and h.tenant_id = p_tenant and h.group_key = p_group_key limit 1
+$$;
+
+-- The waiting entries of a group, oldest first. From the key to the key, not equal to it: what is equal drops out of the order.
+create function carrick._group(p_channel text, p_tenant text, p_group_key text) returns setof carrick.work
+  language sql stable as $$
+  select w.* from carrick.work w
+   where w.channel = p_channel and w.tenant_id = p_tenant and w.group_key >= p_group_key and w.group_key <= p_group_key
+   order by w.group_key, w.seq
+$$;
+
+-- Those that were put before the given one, youngest first: backwards from it, for the way from the oldest is paved with what is delivered.
+create function carrick._earlier(p_channel text, p_tenant text, p_group_key text, p_seq bigint) returns setof carrick.work
+  language sql stable as $$
+  select w.* from carrick.work w
+   where w.channel = p_channel and w.tenant_id = p_tenant and w.group_key >= p_group_key and (w.group_key, w.seq) < (p_group_key, p_seq)
+   order by w.group_key desc, w.seq desc
+$$;
+
+-- The waiting entries that are to come back apart and are due, in the order in which they should.
+create function carrick._specials(p_channel text, p_now timestamptz) returns setof carrick.work
+  language sql stable as $$
+  select w.* from carrick.work w where w.channel = p_channel and w.special and w.due <= p_now order by w.due, w.seq offset 0
+$$;
+
+-- Where the waiting entries of these numbers lie, null for one that does not wait: `w.ctid = any(carrick._places(...))` locks or removes them,
+-- `_at` reads one. Good for the same statement only, or while the row is locked: later a place may hold another entry.
+-- Two indexes have `seq`, and only one of them has it in order.
+create function carrick._places(p_seqs bigint[]) returns tid[]
+  language plpgsql stable
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off as $$
+begin
+  return (
+    select coalesce(array_agg(case when w.seq = p.seq then w.ctid end order by p.n), '{}')
+      from unnest(p_seqs) with ordinality as p(seq, n)
+      left join lateral (select x.ctid, x.seq from carrick.work x where x.seq >= p.seq order by x.seq limit 1) w on true);
+end $$;
+
+create function carrick._at(p_at tid) returns setof carrick.work
+  language sql stable as $$
+  select w.* from carrick.work w where w.ctid = p_at limit 1
+$$;

@@ -80,8 +80,8 @@ create function carrick._rank(p_due timestamptz, p_priority int) returns timesta
 
 create function carrick._state_of(p_seq bigint) returns text
   language sql stable as $$
-  select case when exists (select from carrick.work w where w.seq = p_seq) then 'pending'
-              else coalesce((select e.state from carrick.ended e where e.seq = p_seq), 'claimed') end
+  select case when carrick._places(array[p_seq]) <> '{null}' then 'pending'
+              else coalesce((select e.state from carrick._ended(p_seq) e), 'claimed') end
 $$;
 
 -- JSON is the same content when it is the same text, or the same value where jsonb can hold it (not \u0000, not numbers without end).
@@ -118,8 +118,6 @@ create function carrick._make_room(c carrick.channel, p_size bigint, p_priority 
   language plpgsql as $$
 declare
   v_over bigint;
-  v_victims bigint[] := '{}';
-  v record;
 begin
   select coalesce(sum(b.bytes), 0) + p_size - c.max_backlog_bytes into v_over from carrick.backlog b where b.channel = c.name;
   if v_over <= 0 then
@@ -129,27 +127,41 @@ begin
   if c.on_full = 'reject' or p_size > c.max_backlog_bytes then
     return 'full';
   end if;
+  if not carrick._evict(c.name, v_over, p_priority) then
+    return 'evicted';
+  end if;
+  perform carrick._count_backlog(c.name, p_size);
+  return 'ok';
+end $$;
+
+-- Ends waiting entries, last in rank first, until so many bytes are free; none of them when there are not enough.
+create function carrick._evict(p_channel text, p_bytes bigint, p_priority int) returns boolean
+  language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+  v_victims bigint[] := '{}';
+  v record;
+begin
   for v in
     select w.seq, w.size, w.priority
-      from unnest(carrick._lanes(c.name, null, 2147483647, null)) as lane(tenant)
+      from unnest(carrick._lanes(p_channel, null, 2147483647, null)) as lane(tenant)
      cross join lateral (
-       select x.* from carrick.work x where x.channel = c.name and x.tenant_id = lane.tenant
+       select x.* from carrick.work x where x.channel = p_channel and x.tenant_id = lane.tenant
         order by x.rank desc, x.seq desc limit 1000) w
      order by w.rank desc, w.seq desc
   loop
-    exit when v_over <= 0 or v.priority > p_priority;
-    perform from carrick.work x where x.seq = v.seq for update skip locked;
+    exit when p_bytes <= 0 or v.priority > p_priority;
+    perform from carrick.work x where x.ctid = any(carrick._places(array[v.seq])) for update skip locked;
     if found then -- otherwise a claimer is at it, and it stays
       v_victims := v_victims || v.seq;
-      v_over := v_over - v.size;
+      p_bytes := p_bytes - v.size;
     end if;
   end loop;
-  if v_over > 0 then
-    return 'evicted';
+  if p_bytes > 0 then
+    return false;
   end if;
   perform carrick._end_waiting(x, 'evicted') from unnest(v_victims) x;
-  perform carrick._count_backlog(c.name, p_size);
-  return 'ok';
+  return true;
 end $$;
 
 -- A waiting entry becomes dead without a delivery.
@@ -159,7 +171,7 @@ declare
   w carrick.work;
   t carrick.trouble;
 begin
-  delete from carrick.work x where x.seq = p_seq returning x.* into w;
+  delete from carrick.work x where x.ctid = any(carrick._places(array[p_seq])) returning x.* into w;
   if not found then
     return;
   end if;

@@ -1,6 +1,6 @@
--- Picking: which entries a claim takes, by the channel's mode. It chooses sequence numbers and locks their rows (SKIP LOCKED,
--- so claimers never wait for each other). Plans are pinned (no sequential scans, no hash or merge joins, generic plans):
--- statistics of a queue that was empty a moment ago lie.
+-- Picking: which entries a claim takes, by the channel's mode. It locks their rows (SKIP LOCKED, so claimers never wait for each other)
+-- and returns where they lie, which cannot change while they are locked. Plans are pinned: generic, without sequential scans, by the ways
+-- of 0001.
 
 -- Tenants of a channel that have waiting entries, by name, at most `p_max`, going round once from the one after `p_after`
 -- (null: from the first). `p_known` are tenants the caller knows of: they are listed unseen, only the gaps between them
@@ -55,39 +55,40 @@ end $$;
 -- entries begin; null starts at the oldest.
 create function carrick._pick_stream(
   p_channel text, p_lanes text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_now timestamptz,
-  p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint, out picked bigint[], out cut boolean)
+  p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint, out picked tid[], out cut boolean)
   language plpgsql
-  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
-  v_more bigint[];
+  v_more tid[];
+  v_bytes bigint;
   v_share int := greatest(1, ceil(p_rows::numeric / greatest(1, cardinality(p_lanes))));
 begin
   picked := '{}';
   for pass in 1..2 loop -- the second pass gives what some tenants left over to the others
-    select array_agg(x.seq order by x.place, x.lane) filter (where x.upto <= p_bytes or (x.n = 1 and picked = '{}')),
-           bool_or(x.upto > p_bytes)
-      into v_more, cut
+    select array_agg(x.at order by x.place, x.lane) filter (where f.fits), max(x.upto) filter (where f.fits), bool_or(x.upto > p_bytes)
+      into v_more, v_bytes, cut
       from (
-        select w.seq, lane.n as lane, w.place, row_number() over (order by w.place, lane.n) as n,
+        select w.at, lane.n as lane, w.place, row_number() over (order by w.place, lane.n) as n,
                sum(w.size) over (order by w.place, lane.n) as upto
           from unnest(p_lanes, p_mark_ranks, p_mark_seqs) with ordinality as lane(tenant, mark_rank, mark_seq, n)
          cross join lateral (
-           select y.seq, y.size, row_number() over (order by y.rank, y.seq) as place
+           select y.at, y.size, row_number() over (order by y.rank, y.seq) as place
              from (
-               select z.seq, z.size, z.rank from carrick.work z
+               select z.ctid as at, z.seq, z.size, z.rank from carrick.work z
                 where z.channel = p_channel and z.tenant_id = lane.tenant
                   and (z.rank, z.seq) > (coalesce(lane.mark_rank, '-infinity'), coalesce(lane.mark_seq, 0))
                   and z.rank <= p_horizon and z.due <= p_now and not z.special
                   and (z.principal is null or z.principal <> all (p_held_principals))
-                  and z.seq <> all (picked)
+                  and z.ctid <> all (picked)
                 order by z.rank, z.seq
                 limit v_share
                 for update skip locked) y) w
-        ) x;
+        ) x
+     cross join lateral (select x.upto <= p_bytes or (x.n = 1 and picked = '{}') as fits) f;
     exit when v_more is null;
     picked := picked || v_more;
     exit when cut or cardinality(p_lanes) = 1 or cardinality(picked) >= p_rows;
-    p_bytes := p_bytes - (select sum(w.size) from carrick.work w where w.seq = any(v_more));
+    p_bytes := p_bytes - v_bytes;
     exit when p_bytes <= 0;
     v_share := p_rows - cardinality(picked);
   end loop;
@@ -100,36 +101,34 @@ end $$;
 -- `p_floor` on: all groups are too many to look at for a claim that passes over a backlog.
 create function carrick._heads(
   p_channel text, p_fair boolean, p_lanes text[], p_now timestamptz, p_floor timestamptz, p_horizon timestamptz,
-  p_held_principals text[], p_share int, p_rows int) returns bigint[]
+  p_held_principals text[], p_share int, p_rows int) returns tid[]
   language plpgsql
-  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off as $$
 declare
-  v_heads bigint[];
+  v_heads tid[];
   v_looked int;
   v_look int;
   v_served bigint[];
   v_hidden text[];
 begin
   foreach v_look in array array[p_share, 8 * p_share] loop
-    select array_agg(h.seq order by case when p_fair then h.place end, case when p_fair then h.lane end, h.rank, h.seq),
+    select array_agg(h.at order by case when p_fair then h.place end, case when p_fair then h.lane end, h.rank, h.seq),
            coalesce(max(h.looked), 0), coalesce(array_agg(distinct h.lane), '{}')
       into v_heads, v_looked, v_served
       from (
-        select w.seq, w.rank, w.looked, lane.n as lane, row_number() over (partition by lane.n order by w.rank, w.seq) as place
+        select w.at, w.seq, w.rank, w.looked, lane.n as lane, row_number() over (partition by lane.n order by w.rank, w.seq) as place
           from unnest(p_lanes) with ordinality as lane(tenant, n)
          cross join lateral (
-           select array(select y.seq from carrick.work y
+           select array(select y.ctid from carrick.work y
                          where y.channel = p_channel and y.tenant_id = lane.tenant and y.rank >= p_floor and y.rank <= p_horizon
                            and y.due <= p_now and not y.special and (y.principal is null or y.principal <> all (p_held_principals))
-                         order by y.rank, y.seq limit v_look) as seqs) near
+                         order by y.rank, y.seq limit v_look) as places) near
          cross join lateral (
-           select z.seq, z.rank, cardinality(near.seqs) as looked from carrick.work z
-            where z.seq = any(near.seqs)
+           select z.ctid as at, z.seq, z.rank, cardinality(near.places) as looked from carrick.work z
+            where z.ctid = any(near.places)
               and (z.group_key is null
-                   or (not exists (select from carrick.work e where e.channel = p_channel and e.tenant_id = lane.tenant
-                                      and e.group_key = z.group_key and e.seq < z.seq)
-                       and not exists (select from carrick.hold h where h.channel = p_channel
-                                          and h.tenant_id = lane.tenant and h.group_key = z.group_key)))
+                   or (not exists (select from carrick._earlier(p_channel, lane.tenant, z.group_key, z.seq))
+                       and not exists (select from carrick._hold(p_channel, lane.tenant, z.group_key))))
             order by z.rank, z.seq
             limit p_share
             for update skip locked) w
@@ -146,14 +145,14 @@ begin
   if p_floor > '-infinity' then
     return v_heads;
   end if;
-  select array_agg(h.seq order by case when p_fair then h.place end, case when p_fair then h.lane end, h.rank, h.seq)
+  select array_agg(h.at order by case when p_fair then h.place end, case when p_fair then h.lane end, h.rank, h.seq)
     into v_heads
     from (
-      select w.seq, w.rank, lane.n as lane, row_number() over (partition by lane.n order by w.rank, w.seq) as place
+      select w.at, w.seq, w.rank, lane.n as lane, row_number() over (partition by lane.n order by w.rank, w.seq) as place
         from unnest(p_lanes) with ordinality as lane(tenant, n)
        cross join lateral (
-         select z.seq, z.rank from carrick.work z
-          where z.seq = any(carrick._group_heads(p_channel, lane.tenant, p_now, p_held_principals))
+         select z.ctid as at, z.seq, z.rank from carrick.work z
+          where z.ctid = any(carrick._group_heads(p_channel, lane.tenant, p_now, p_held_principals))
           order by z.rank, z.seq
           limit p_share
           for update skip locked) w
@@ -172,30 +171,28 @@ create function carrick._many_wait(
         order by w.rank, w.seq offset p_many - 1 limit 1) at_least)
 $$;
 
--- The first entry of each group of a tenant, and its entries without a group, that may go now; from group to group.
+-- Where the first entry of each group of a tenant lies, and its entries without a group, that may go now; from group to group.
 create function carrick._group_heads(p_channel text, p_tenant text, p_now timestamptz, p_held_principals text[])
-  returns bigint[]
+  returns tid[]
   language plpgsql stable
-  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off as $$
 begin
   return array(
     with recursive head as (
-      (select w.group_key, w.seq from carrick.work w
+      (select w.ctid as at, w.* from carrick.work w
         where w.channel = p_channel and w.tenant_id = p_tenant and w.group_key is not null
         order by w.group_key, w.seq limit 1)
       union all
-      (select n.group_key, n.seq from head h
+      (select n.* from head h
         cross join lateral (
-          select w.group_key, w.seq from carrick.work w
+          select w.ctid as at, w.* from carrick.work w
            where w.channel = p_channel and w.tenant_id = p_tenant and w.group_key > h.group_key
            order by w.group_key, w.seq limit 1) n))
-    select w.seq from head g
-      join carrick.work w on w.seq = g.seq
+    select w.at from head w
      where w.due <= p_now and not w.special and (w.principal is null or w.principal <> all (p_held_principals))
-       and not exists (select from carrick.hold h where h.channel = p_channel and h.tenant_id = p_tenant
-                          and h.group_key = w.group_key)
+       and not exists (select from carrick._hold(p_channel, p_tenant, w.group_key))
     union all
-    select w.seq from carrick.work w
+    select w.ctid from carrick.work w
      where w.channel = p_channel and w.tenant_id = p_tenant and w.group_key is null and w.due <= p_now and not w.special
        and (w.principal is null or w.principal <> all (p_held_principals)));
 end $$;
@@ -205,13 +202,14 @@ end $$;
 -- Tenants share the batch, or, where the channel is not fair, the oldest go first whoever's they are.
 create function carrick._pick_ordered(
   p_channel text, p_fair boolean, p_lanes text[], p_now timestamptz, p_floor timestamptz, p_horizon timestamptz,
-  p_held_principals text[], p_rows int, p_bytes bigint, out picked bigint[], out cut boolean)
+  p_held_principals text[], p_rows int, p_bytes bigint, out picked tid[], out cut boolean)
   language plpgsql
-  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off as $$
 declare
   v_share int := case when p_fair then ceil(p_rows::numeric / greatest(1, cardinality(p_lanes))) else p_rows end;
-  v_heads bigint[];
+  v_heads tid[];
   v_run int;
+  v_runs bigint[];
 begin
   v_heads := carrick._heads(p_channel, p_fair, p_lanes, p_now, p_floor, p_horizon, p_held_principals, v_share, p_rows);
   if v_heads is null then
@@ -224,14 +222,14 @@ begin
   -- followers, until the first that may not go yet; then the first entry of every run, the second of every run, ...
   select array_agg(x.seq order by x.place, x.head) filter (where x.n <= p_rows and (x.upto <= p_bytes or x.n = 1)),
          bool_or(x.upto > p_bytes)
-    into picked, cut
+    into v_runs, cut
     from (
       select r.*, row_number() over (order by r.place, r.head) as n, sum(r.size) over (order by r.place, r.head) as upto
         from (
           select f.seq, f.size, f.place, head.n as head,
                  bool_and(f.ready) over (partition by head.n order by f.place) as reachable
-            from unnest(v_heads) with ordinality as head(seq, n)
-            join carrick.work h on h.seq = head.seq
+            from unnest(v_heads) with ordinality as head(at, n)
+           cross join lateral carrick._at(head.at) h
            cross join lateral (
              select h.seq, h.size, 1 as place, true as ready
              union all
@@ -239,22 +237,21 @@ begin
                 from (select z.seq, z.size,
                              z.due <= p_now and z.rank >= p_floor and not z.special
                              and (z.principal is null or z.principal <> all (p_held_principals)) as ready
-                        from carrick.work z
-                       where z.channel = p_channel and z.tenant_id = h.tenant_id and z.group_key = h.group_key
-                         and z.seq > h.seq and v_run > 1
-                       order by z.seq limit v_run - 1) y)) f
+                        from carrick._group(p_channel, h.tenant_id, h.group_key) z
+                       where z.seq > h.seq and v_run > 1
+                       order by z.group_key, z.seq limit v_run - 1) y)) f
           ) r
        where r.reachable
       ) x;
-  picked := carrick._lock_groups(picked);
+  picked := carrick._lock_groups(v_runs);
 end $$;
 
 -- Whole waiting groups of one tenant that are due. `p_units` counts groups; an entry without a group is one by itself.
 create function carrick._pick_coalesce(
   p_channel text, p_tenant text, p_now timestamptz, p_floor timestamptz, p_horizon timestamptz, p_held_principals text[],
-  p_units int, p_bytes bigint) returns bigint[]
+  p_units int, p_bytes bigint) returns tid[]
   language plpgsql
-  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off as $$
 declare
   v_picked bigint[];
 begin
@@ -271,9 +268,8 @@ begin
                    where w.channel = p_channel and w.tenant_id = p_tenant and w.rank >= p_floor and w.rank <= p_horizon
                      and w.due <= p_now and not w.special and (w.principal is null or w.principal <> all (p_held_principals))
                      and (w.group_key is null
-                          or not exists (select from carrick.work e where e.channel = p_channel and e.tenant_id = p_tenant
-                                            and e.group_key = w.group_key and e.seq < w.seq and e.due <= p_now
-                                            and (e.principal is null or e.principal <> all (p_held_principals))))
+                          or not exists (select from carrick._earlier(p_channel, p_tenant, w.group_key, w.seq) e
+                                          where e.due <= p_now and (e.principal is null or e.principal <> all (p_held_principals))))
                    order by w.rank, w.seq offset 0
                   ) w
                cross join lateral carrick._due_group(w, p_now, p_held_principals) g
@@ -290,10 +286,10 @@ end $$;
 
 -- Whether the group of an entry may be folded now, and which entries it then has. Debounced entries make it due when all
 -- of them are, or at the first one's longest wait; an entry without delay makes it due at once; a retry's backoff holds it.
+-- Its plans are those of its caller: it is called for every row, and setting them costs more than the look.
 create function carrick._due_group(
   w carrick.work, p_now timestamptz, p_held_principals text[], out due boolean, out size bigint, out seqs bigint[])
-  language plpgsql stable
-  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+  language plpgsql stable as $$
 begin
   if w.group_key is null then
     due := true;
@@ -301,60 +297,57 @@ begin
     seqs := array[w.seq];
     return;
   end if;
-  if exists (select from carrick.hold h
-              where h.channel = w.channel and h.tenant_id = w.tenant_id and h.group_key = w.group_key)
-     or exists (select from carrick.work e
-                 where e.channel = w.channel and e.tenant_id = w.tenant_id and e.group_key = w.group_key and e.special) then
+  if exists (select from carrick._hold(w.channel, w.tenant_id, w.group_key))
+     or exists (select from carrick._group(w.channel, w.tenant_id, w.group_key) e where e.special) then
     due := false;
     return;
   end if;
   select not bool_or(e.troubled and e.due > p_now)
          and (bool_or(not e.delayed and e.due <= p_now) or max(e.due) <= p_now or coalesce(min(e.max_wait_at) <= p_now, false)),
-         sum(e.size), array_agg(e.seq order by e.seq)
+         sum(e.size), array_agg(e.seq)
     into due, size, seqs
-    from carrick.work e
-   where e.channel = w.channel and e.tenant_id = w.tenant_id and e.group_key = w.group_key
-     and (e.principal is null or e.principal <> all (p_held_principals));
+    from carrick._group(w.channel, w.tenant_id, w.group_key) e
+   where e.principal is null or e.principal <> all (p_held_principals);
 end $$;
 
 -- Locks the picked rows. A group goes as a whole when somebody else has a row of it, for that one is claiming it, or when
 -- one of its rows has been tried since it was picked.
-create function carrick._lock_groups(p_picked bigint[]) returns bigint[]
+create function carrick._lock_groups(p_picked bigint[]) returns tid[]
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_now timestamptz := carrick.clock();
-  v_locked bigint[];
+  v_locked tid[];
 begin
   if p_picked is null then
     return '{}';
   end if;
-  v_locked := array(select w.seq from carrick.work w where w.seq = any(p_picked) for update skip locked);
-  v_locked := array(select w.seq from carrick.work w
-                     where w.seq = any(v_locked) and not w.special and not (w.troubled and w.due > v_now));
+  v_locked := array(select w.ctid from carrick.work w
+                     where w.ctid = any(carrick._places(p_picked)) and not w.special and not (w.troubled and w.due > v_now)
+                       for update skip locked);
   if cardinality(v_locked) = cardinality(p_picked) then
-    return p_picked;
+    return v_locked;
   end if;
   return array(
-    select p.seq from unnest(p_picked) with ordinality as p(seq, n)
-      join carrick.work w on w.seq = p.seq
-     where p.seq = any(v_locked)
-       and not exists (select from unnest(p_picked) as q(seq) join carrick.work o on o.seq = q.seq
-                        where q.seq <> all (v_locked) and o.tenant_id = w.tenant_id and o.group_key = w.group_key)
-     order by p.n);
+    select x.at
+      from (select p.at, l.at is not null as locked,
+                   bool_and(l.at is not null or w.group_key is null) over (partition by w.tenant_id, w.group_key) as whole
+              from unnest(carrick._places(p_picked)) as p(at)
+              left join unnest(v_locked) as l(at) on l.at = p.at
+             cross join lateral carrick._at(p.at) w) x
+     where x.locked and x.whole);
 end $$;
 
 -- A channel that is not fair: the oldest entries whoever's they are.
 create function carrick._pick_oldest(
   c carrick.channel, p_now timestamptz, p_floor timestamptz, p_horizon timestamptz, p_held_tenants text[], p_held_principals text[],
-  p_rows int, p_bytes bigint) returns bigint[]
+  p_rows int, p_bytes bigint) returns tid[]
   language plpgsql
-  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_lanes text[] := array(select l from unnest(carrick._lanes(c.name, null, 2147483647, null)) l
                            where l <> all (p_held_tenants));
-  v_tries bigint[];
-  v_picked bigint[];
+  v_picked tid[];
 begin
   if c.mode = 'ordered' then
     select x.picked into v_picked
@@ -362,18 +355,16 @@ begin
     return v_picked;
   end if;
   -- rows that others have locked must not count, so each tenant offers its oldest free ones
-  v_tries := array(
-    select w.seq
-      from unnest(v_lanes) as lane(tenant)
-     cross join lateral (
-       select z.seq, z.rank from carrick.work z
-        where z.channel = c.name and z.tenant_id = lane.tenant and z.rank >= p_floor and z.rank <= p_horizon
-          and z.due <= p_now and not z.special and (z.principal is null or z.principal <> all (p_held_principals))
-        order by z.rank, z.seq limit p_rows for update skip locked) w
-     order by w.rank, w.seq limit p_rows);
-  select array_agg(x.seq order by x.n) into v_picked
-    from (select t.seq, t.n, sum(w.size) over (order by t.n) as upto
-            from unnest(v_tries) with ordinality as t(seq, n) join carrick.work w on w.seq = t.seq) x
-   where x.upto <= p_bytes or x.n = 1;
+  select array_agg(x.at order by x.n) into v_picked
+    from (
+      select w.at, row_number() over (order by w.rank, w.seq) as n, sum(w.size) over (order by w.rank, w.seq) as upto
+        from unnest(v_lanes) as lane(tenant)
+       cross join lateral (
+         select z.ctid as at, z.seq, z.rank, z.size from carrick.work z
+          where z.channel = c.name and z.tenant_id = lane.tenant and z.rank >= p_floor and z.rank <= p_horizon
+            and z.due <= p_now and not z.special and (z.principal is null or z.principal <> all (p_held_principals))
+          order by z.rank, z.seq limit p_rows for update skip locked) w
+      ) x
+   where x.n <= p_rows and (x.upto <= p_bytes or x.n = 1);
   return coalesce(v_picked, '{}');
 end $$;

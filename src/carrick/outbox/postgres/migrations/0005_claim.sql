@@ -1,7 +1,7 @@
 -- claim: take due entries for a time. What was picked moves from `work` into one row of `lease`.
 
 -- Keeps other leases off the groups of the picked entries (G4); entries whose group another lease got first drop out.
-create function carrick._hold_groups(p_channel text, p_batch uuid, p_picked bigint[]) returns bigint[]
+create function carrick._hold_groups(p_channel text, p_batch uuid, p_picked tid[]) returns tid[]
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
@@ -9,8 +9,8 @@ declare
   v_got int;
 begin
   with wanted as materialized (
-    select distinct w.tenant_id, w.group_key from carrick.work w
-     where w.seq = any(p_picked) and w.group_key is not null order by 1, 2),
+    select distinct w.tenant_id, w.group_key from unnest(p_picked) as p(at) cross join lateral carrick._at(p.at) w
+     where w.group_key is not null order by 1, 2),
   got as (
     insert into carrick.hold (channel, tenant_id, group_key, batch_id)
     select p_channel, tenant_id, group_key, p_batch from wanted
@@ -20,19 +20,16 @@ begin
     return p_picked;
   end if;
   return array(
-    select p.seq from unnest(p_picked) with ordinality as p(seq, n)
-      join carrick.work w on w.seq = p.seq
+    select p.at from unnest(p_picked) as p(at) cross join lateral carrick._at(p.at) w
      where w.group_key is null
-        or exists (select from carrick.hold h where h.channel = p_channel and h.tenant_id = w.tenant_id
-                      and h.group_key = w.group_key and h.batch_id = p_batch)
-     order by p.n);
+        or exists (select from carrick._hold(p_channel, w.tenant_id, w.group_key) h where h.batch_id = p_batch));
 end $$;
 
 -- Chooses what to claim: entries that come back apart first, else by the channel's mode, tenants in turn.
 -- `p_floor`: only fresh entries, those that rank from there on; '-infinity' for all. What comes back apart is never fresh.
 create function carrick._pick(
   c carrick.channel, p_tenant text, p_now timestamptz, p_floor timestamptz, p_rows int, p_bytes bigint,
-  p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_gated boolean) returns bigint[]
+  p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_gated boolean) returns tid[]
   language plpgsql as $$
 declare
   v_held_tenants text[] := '{}';
@@ -47,7 +44,7 @@ declare
   v_chunk int;
   v_open text[];
   v_cut boolean;
-  v_picked bigint[] := '{}';
+  v_picked tid[] := '{}';
 begin
   if p_gated then
     v_held_tenants := array(select substr(g.scope, 8) from carrick.gate g
@@ -55,9 +52,8 @@ begin
     v_held_principals := array(select substr(g.scope, 11) from carrick.gate g
                                 where g.channel = c.name and g.scope like 'principal:%' and g.closed_until > p_now);
   end if;
-  select array(select distinct w.tenant_id from carrick.work w
-                where not v_fresh and w.channel = c.name and w.special and w.due <= p_now),
-         exists (select from carrick.work w where w.channel = c.name and w.priority <> 0),
+  select array(select distinct w.tenant_id from carrick._specials(c.name, p_now) w where not v_fresh),
+         (select w.priority from carrick.work w where w.channel = c.name and w.priority <> 0 order by w.priority limit 1) is not null,
          (select t.tenant_id from carrick.turn t where t.channel = c.name and t.fresh = v_fresh)
     into v_apart, v_prioritised, v_start;
   if v_prioritised then
@@ -95,7 +91,8 @@ begin
         c, v_open, p_known, p_mark_ranks, p_mark_seqs, p_now, p_floor, v_horizon, v_held_principals, p_rows, p_bytes) x;
       if v_cut and v_chunk > 1 and v_picked <> '{}' then
         -- the limit in bytes left some out: the first entry of each comes before the second of any, so those left out are the last in turn
-        v_chunk := (select max(array_position(v_lanes, w.tenant_id::text)) from carrick.work w where w.seq = any(v_picked));
+        v_chunk := (select max(array_position(v_lanes, w.tenant_id::text))
+                      from unnest(v_picked) as p(at) cross join lateral carrick._at(p.at) w);
       end if;
     end if;
     exit when v_picked <> '{}';
@@ -132,7 +129,7 @@ end $$;
 
 create function carrick._pick_lanes(
   c carrick.channel, p_lanes text[], p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_now timestamptz,
-  p_floor timestamptz, p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint, out picked bigint[],
+  p_floor timestamptz, p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint, out picked tid[],
   out cut boolean)
   language plpgsql
   set plan_cache_mode = force_generic_plan as $$
@@ -198,7 +195,7 @@ create function carrick._claim(
   p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_fresh_seconds double precision)
   returns setof carrick.claimed_entry
   language plpgsql
-  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   c carrick.channel := carrick._known_channel(p_channel);
   v_now timestamptz := carrick.clock();
@@ -213,7 +210,7 @@ declare
   v_rows int;
   v_grouped boolean := c.mode <> 'stream';
   v_frozen boolean;
-  v_picked bigint[];
+  v_picked tid[];
 begin
   if p_fresh_seconds < 0 or p_fresh_seconds > 31622400 then
     perform carrick._fail('CK004', format('fresh_seconds: %s is out of range', p_fresh_seconds), 'accepted: 0 to 31622400');
@@ -251,10 +248,10 @@ begin
   if v_probe then
     perform carrick._start_probe(p_channel, v_until);
   end if;
-  v_frozen := exists (select from carrick.trouble t where t.seq = v_picked[1] and t.frozen_batch is not null);
+  v_frozen := exists (select from carrick._at(v_picked[1]) w cross join lateral carrick._trouble(w.seq) t where t.frozen_batch is not null);
   return query
   with taken as (
-    delete from carrick.work w where w.seq = any(v_picked) returning w.*),
+    delete from carrick.work w where w.ctid = any(v_picked) returning w.*),
   leased as (
     insert into carrick.lease (batch_id, token, channel, owner, claimed_at, expires_at, units, troubled, grouped, bytes,
                                seqs, ids, dues)
@@ -272,8 +269,8 @@ begin
     from (select t.*, min(t.rank) over (partition by case when v_grouped then t.tenant_id end,
                                                      case when v_grouped then coalesce(t.group_key, t.id::text) end) as unit_rank
             from taken t) t
-    join carrick.record r on r.id = t.id
-    left join carrick.trouble x on t.troubled and x.seq = t.seq
+   cross join lateral carrick._record(t.id) r
+    left join lateral carrick._trouble(case when t.troubled then t.seq end) x on true
    order by case when v_frozen then null when v_grouped then t.unit_rank else t.rank end, case when v_grouped then t.tenant_id end,
             case when v_grouped then t.group_key end, t.seq;
 end $$;

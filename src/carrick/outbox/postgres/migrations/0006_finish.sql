@@ -29,7 +29,8 @@ create function carrick._backoff(p_base double precision, p_cap double precision
 
 -- What was taken under a lease and is no longer: groups become free; the lease goes when nothing is left in it.
 create function carrick._shrink_lease(p_batch uuid, p_gone bigint[]) returns void
-  language plpgsql as $$
+  language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   l carrick.lease;
 begin
@@ -41,18 +42,19 @@ begin
     end if;
     return;
   end if;
+  with kept as (
+    select h.* from unnest(l.seqs, l.ids, l.dues) with ordinality as h(seq, id, due, n)
+      left join unnest(p_gone) as g(seq) on g.seq = h.seq where g.seq is null)
   update carrick.lease x
-     set (seqs, ids, dues) = (
-       select array_agg(h.seq order by h.n), array_agg(h.id order by h.n), array_agg(h.due order by h.n)
-         from unnest(l.seqs, l.ids, l.dues) with ordinality as h(seq, id, due, n) where h.seq <> all (p_gone)),
-         bytes = l.bytes - (select sum(r.payload_size_bytes) from unnest(l.seqs, l.ids) as h(seq, id)
-                              join carrick.record r on r.id = h.id where h.seq = any (p_gone))
-   where x.batch_id = p_batch;
+     set (seqs, ids, dues, bytes) = (
+       select array_agg(k.seq order by k.n), array_agg(k.id order by k.n), array_agg(k.due order by k.n), sum(r.payload_size_bytes)
+         from kept k cross join lateral carrick._record(k.id) r)
+   where x.batch_id = p_batch returning x.* into l;
   if l.grouped then
     delete from carrick.hold h
      where h.batch_id = p_batch
-       and not exists (select from unnest(l.seqs, l.ids) as k(seq, id) join carrick.record r on r.id = k.id
-                        where k.seq <> all (p_gone) and r.tenant_id = h.tenant_id and r.group_key = h.group_key);
+       and (h.tenant_id, h.group_key) not in (select r.tenant_id, r.group_key from unnest(l.ids) as k(id)
+                                               cross join lateral carrick._record(k.id) r where r.group_key is not null);
   end if;
 end $$;
 
@@ -98,7 +100,7 @@ begin
         from unnest(l.seqs, l.ids, l.dues) with ordinality as h(seq, id, due, n)
         join given g on g.id = h.id
         join carrick.transition tr on tr.outcome = g.outcome
-        left join carrick.trouble t on l.troubled and t.seq = h.seq),
+        left join lateral carrick._trouble(case when l.troubled then h.seq end) t on true),
     over as (
       insert into carrick.ended (seq, id, channel, state, ended_at, attempt_count, crash_count, last_error_code,
                                  last_error_message, dlq_reason)
@@ -107,8 +109,8 @@ begin
              case when f.next_state = 'dead' then case f.outcome when 'rejected' then 'rejected' else 'max_attempts' end end
         from fate f where f.next_state <> 'pending'),
     healed as (
-      delete from carrick.trouble t using fate f
-       where t.seq = f.seq and f.troubled and f.next_state <> 'pending'),
+      delete from carrick.trouble t
+       where t.seq = any(array(select f.seq from fate f where f.troubled and f.next_state <> 'pending'))),
     worse as (
       -- an attempt that ran to its end clears the suspicion of a crash; what was merely released keeps it
       insert into carrick.trouble as t (seq, attempt_count, crash_count, last_attempt_at, last_error_code,
@@ -126,7 +128,7 @@ begin
              d.due, carrick._rank(d.due, r.priority), f.spends_attempt or f.troubled,
              f.freezes or (not f.spends_attempt and f.troubled and (f.batch_cap is not null or f.frozen_batch is not null))
         from fate f
-        join carrick.record r on r.id = f.id
+       cross join lateral carrick._record(f.id) r
        cross join lateral (
          select case when f.spends_attempt
                      then v_now + greatest(carrick._backoff(c.backoff_base_seconds, c.backoff_cap_seconds, f.attempts),
@@ -134,7 +136,7 @@ begin
                      else greatest(f.due, v_now + f.after * interval '1 second') end) d(due) -- null after: its own time
        where f.next_state = 'pending')
     select array_agg(f.id order by f.n), array_agg(f.next_state order by f.n), array_agg(f.seq),
-           (select sum(r.payload_size_bytes) from fate x join carrick.record r on r.id = x.id
+           (select sum(r.payload_size_bytes) from fate x cross join lateral carrick._record(x.id) r
              where c.max_backlog_bytes is not null and x.next_state <> 'pending'),
            bool_or(not f.spends_attempt)
       into v_ids, v_states, v_gone, v_bytes, v_released from fate f;
@@ -156,16 +158,22 @@ end $$;
 
 -- In coalesce channels every group is a unit of its own: entries just frozen together are frozen group by group.
 create function carrick._freeze_by_group(p_frozen uuid) returns void
-  language sql as $$
-  with unit as materialized ( -- materialized: one new id per group, not one per row, whatever the plan
-    select g.tenant_id, g.unit_key, gen_random_uuid() as frozen_batch
-      from (select distinct w.tenant_id, coalesce(w.group_key, w.id::text) as unit_key
-              from carrick.trouble x join carrick.work w on w.seq = x.seq where x.frozen_batch = p_frozen) g)
-  update carrick.trouble t set frozen_batch = u.frozen_batch
-    from unit u, carrick.work w
-   where t.frozen_batch = p_frozen and w.seq = t.seq and w.tenant_id = u.tenant_id
-     and coalesce(w.group_key, w.id::text) = u.unit_key
-$$;
+  language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+declare
+  v_unit bigint[];
+  v_frozen uuid;
+begin
+  for v_unit in
+    select array_agg(w.seq)
+      from unnest(carrick._places(array(select t.seq from carrick.trouble t where t.frozen_batch = p_frozen))) as p(at)
+     cross join lateral carrick._at(p.at) w
+     group by w.tenant_id, coalesce(w.group_key, w.id::text)
+  loop
+    v_frozen := gen_random_uuid();
+    update carrick.trouble t set frozen_batch = v_frozen where t.seq = any(v_unit);
+  end loop;
+end $$;
 
 create function carrick.finish_all(token uuid) returns table (id uuid, state text)
   language plpgsql
@@ -226,7 +234,7 @@ begin
     insert into carrick.work (seq, id, channel, tenant_id, principal, group_key, size, priority, due, rank, troubled, special)
     select h.seq, h.id, r.channel, r.tenant_id, r.principal, r.group_key, r.payload_size_bytes, r.priority, h.due,
            carrick._rank(h.due, r.priority), true, true
-      from unnest(l.seqs, l.ids, l.dues) as h(seq, id, due) join carrick.record r on r.id = h.id;
+      from unnest(l.seqs, l.ids, l.dues) as h(seq, id, due) cross join lateral carrick._record(h.id) r;
     if v_frozen is not null then
       perform carrick._freeze_by_group(v_frozen);
     end if;

@@ -1,9 +1,29 @@
 -- Sending dead entries round again, and removing ended entries: those past their retention, or dead ones by name.
 
+-- Those of the given entries that are dead, for that reason if one is given, the longest dead first; locked.
+create function carrick._lock_dead(p_channel text, p_ids uuid[], p_reason text, p_max int) returns bigint[]
+  language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+declare
+  v_seqs bigint[] := array(
+    select e.seq from (select distinct u.id from unnest(p_ids) as u(id)) i
+     cross join lateral carrick._record(i.id) r
+     cross join lateral carrick._ended(r.seq) e
+     where e.channel = p_channel and e.state = 'dead' and (p_reason is null or e.dlq_reason = p_reason)
+     order by e.ended_at, e.seq limit p_max);
+begin
+  return array(
+    select x.seq
+      from (select e.seq, e.state, e.ended_at from carrick.ended e where e.seq = any(v_seqs) offset 0 for update skip locked) x
+     where x.state = 'dead' -- still: another may have sent it round in between
+     order by x.ended_at, x.seq);
+end $$;
+
 create function carrick.redrive(
   channel text, ids uuid[] default null, reason text default null, max_rows int default null,
   spread_seconds numeric default 60, dry_run boolean default false) returns int
-  language plpgsql as $$
+  language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   v_channel alias for channel;
   v_ids alias for ids;
@@ -13,6 +33,7 @@ declare
   c carrick.channel := carrick._known_channel(v_channel);
   v_now timestamptz := carrick.clock();
   v_seqs bigint[];
+  v_bytes bigint;
 begin
   if v_max < 1 then
     perform carrick._fail('CK004', format('max_rows: %s is out of range', v_max), 'accepted: 1 or more');
@@ -27,11 +48,7 @@ begin
        where e.channel = v_channel and e.state = 'dead' and (v_reason is null or e.dlq_reason = v_reason)
        order by e.ended_at, e.seq limit v_max for update skip locked);
   else
-    v_seqs := array(
-      select e.seq from carrick.ended e join carrick.record r on r.seq = e.seq and r.id = e.id
-       where r.id = any(v_ids) and e.channel = v_channel and e.state = 'dead'
-         and (v_reason is null or e.dlq_reason = v_reason)
-       order by e.ended_at, e.seq limit v_max for update of e skip locked);
+    v_seqs := carrick._lock_dead(v_channel, v_ids, v_reason, v_max);
   end if;
   if dry_run or v_seqs = '{}' then
     return cardinality(v_seqs);
@@ -41,13 +58,16 @@ begin
   spread as (
     select a.id, a.seq,
            v_now + (row_number() over (order by a.ended_at, a.seq) - 1) * (v_spread / cardinality(v_seqs)) * interval '1 second' as due
-      from again a)
-  insert into carrick.work (seq, id, channel, tenant_id, principal, group_key, size, priority, due, rank)
-  select s.seq, s.id, r.channel, r.tenant_id, r.principal, r.group_key, r.payload_size_bytes, r.priority, s.due,
-         carrick._rank(s.due, r.priority)
-    from spread s join carrick.record r on r.id = s.id;
+      from again a),
+  back as (
+    insert into carrick.work (seq, id, channel, tenant_id, principal, group_key, size, priority, due, rank)
+    select s.seq, s.id, r.channel, r.tenant_id, r.principal, r.group_key, r.payload_size_bytes, r.priority, s.due,
+           carrick._rank(s.due, r.priority)
+      from spread s cross join lateral carrick._record(s.id) r
+    returning size)
+  select sum(b.size) into v_bytes from back b;
   if c.max_backlog_bytes is not null then
-    perform carrick._count_backlog(v_channel, (select sum(w.size) from carrick.work w where w.seq = any(v_seqs)));
+    perform carrick._count_backlog(v_channel, v_bytes);
   end if;
   perform carrick._wake(v_channel);
   return cardinality(v_seqs);
@@ -55,7 +75,8 @@ end $$;
 
 -- Removes ended entries for good; keys that the channel remembers outlive them.
 create function carrick._remove(c carrick.channel, p_seqs bigint[]) returns void
-  language plpgsql as $$
+  language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   v_ids uuid[] := array(select e.id from carrick.ended e where e.seq = any(p_seqs));
 begin
@@ -64,8 +85,8 @@ begin
     select r.channel, r.tenant_id, r.key, r.id, e.state,
            carrick._content_hash(r.event_type, r.payload::text, r.group_key, r.principal),
            carrick.clock() + c.remember_keys_days * interval '1 day'
-      from carrick.record r join carrick.ended e on e.seq = r.seq
-     where r.id = any(v_ids) and r.key is not null
+      from unnest(p_seqs) as p(seq) cross join lateral carrick._ended(p.seq) e cross join lateral carrick._record(e.id) r
+     where r.key is not null
     on conflict (channel, tenant_id, key) do nothing;
   end if;
   delete from carrick.ended e where e.seq = any(p_seqs);
@@ -80,9 +101,7 @@ declare
   c carrick.channel := carrick._known_channel(v_channel);
   v_seqs bigint[];
 begin
-  v_seqs := array(
-    select e.seq from carrick.record r join carrick.ended e on e.seq = r.seq and e.id = r.id
-     where r.id = any(v_ids) and e.channel = v_channel and e.state = 'dead' for update of e skip locked);
+  v_seqs := carrick._lock_dead(v_channel, v_ids, null, null);
   if v_seqs <> '{}' then
     perform carrick._remove(c, v_seqs);
   end if;
@@ -90,7 +109,8 @@ begin
 end $$;
 
 create function carrick._prune(p_channel text, p_max_rows int) returns int
-  language plpgsql as $$
+  language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   c carrick.channel := carrick._known_channel(p_channel);
   v_now timestamptz := carrick.clock();
@@ -105,7 +125,9 @@ begin
     select e.seq from carrick.ended e
      where e.channel = p_channel and e.state = 'dead' and e.ended_at <= v_now - c.dead_retention_days * interval '1 day'
      order by e.ended_at, e.seq limit p_max_rows - cardinality(v_seqs) for update skip locked);
-  delete from carrick.remembered_key k where k.channel = p_channel and k.forget_at <= v_now;
+  delete from carrick.remembered_key k
+   where k.ctid = any(array(select x.ctid from carrick.remembered_key x
+                             where x.channel = p_channel and x.forget_at <= v_now order by x.forget_at));
   perform carrick._fold_backlog(p_channel);
   if v_seqs <> '{}' then
     perform carrick._remove(c, v_seqs);

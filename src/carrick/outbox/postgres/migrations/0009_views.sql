@@ -65,7 +65,8 @@ select c.name as channel,
 create function carrick._standing(p_id uuid)
   returns table (now timestamptz, frozen boolean, gate_scope text, gate_until timestamptz, gate_reason text,
                  gate_failures int, gate_asked boolean, blocked_by uuid, group_held boolean, group_due_at timestamptz, rank_ahead int)
-  language plpgsql stable as $$
+  language plpgsql stable
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   r carrick.record;
   w carrick.work;
@@ -75,14 +76,14 @@ begin
   group_held := false;
   frozen := false;
   rank_ahead := 0;
-  select x.* into r from carrick.record x where x.id = p_id;
-  select x.* into w from carrick.work x where x.seq = r.seq;
+  select x.* into r from carrick._record(p_id) x;
+  select x.* into w from carrick.work x where x.ctid = any(carrick._places(array[r.seq]));
   if not found then
     return next;
     return;
   end if;
   select x.* into c from carrick.channel x where x.name = r.channel;
-  frozen := exists (select from carrick.trouble t where t.seq = r.seq and t.frozen_batch is not null);
+  frozen := exists (select from carrick._trouble(r.seq) t where t.frozen_batch is not null);
   select g.scope, g.closed_until, g.reason, g.consecutive_failures, g.asked
     into gate_scope, gate_until, gate_reason, gate_failures, gate_asked
     from carrick.gate g
@@ -90,23 +91,20 @@ begin
      and g.scope in ('*', 'tenant:' || r.tenant_id, 'principal:' || r.principal)
    order by g.closed_until desc limit 1;
   if c.mode <> 'stream' and r.group_key is not null then
-    group_held := exists (select from carrick.hold h where h.channel = r.channel and h.tenant_id = r.tenant_id
-                             and h.group_key = r.group_key);
+    group_held := exists (select from carrick._hold(r.channel, r.tenant_id, r.group_key));
     if c.mode = 'ordered' then
-      select x.id into blocked_by from carrick.work x
-       where x.channel = r.channel and x.tenant_id = r.tenant_id and x.group_key = r.group_key and x.seq < r.seq
-       order by x.seq limit 1;
+      select x.id into blocked_by from carrick._group(r.channel, r.tenant_id, r.group_key) x
+       where x.seq < r.seq order by x.group_key, x.seq limit 1;
     else
-      select x.id into blocked_by from carrick.work x join carrick.trouble t on t.seq = x.seq
-       where x.channel = r.channel and x.tenant_id = r.tenant_id and x.group_key = r.group_key
-         and t.frozen_batch is not null and not frozen
-       order by x.seq limit 1;
+      select x.id into blocked_by
+        from carrick._group(r.channel, r.tenant_id, r.group_key) x cross join lateral carrick._trouble(x.seq) t
+       where t.frozen_batch is not null and not frozen
+       order by x.group_key, x.seq limit 1;
       select greatest(max(x.due) filter (where x.troubled),
                       least(min(x.due) filter (where not x.delayed),
                             coalesce(max(x.due) filter (where x.delayed), min(x.due)), min(x.max_wait_at)))
         into group_due_at
-        from carrick.work x
-       where x.channel = r.channel and x.tenant_id = r.tenant_id and x.group_key = r.group_key;
+        from carrick._group(r.channel, r.tenant_id, r.group_key) x;
     end if;
   end if;
   select count(*) into rank_ahead

@@ -3,21 +3,17 @@
 -- When a group may go: in order with its first entry, coalesced by the rules of `_due_group`; null while a lease holds it.
 create function carrick._group_due(p_channel text, p_mode text, p_tenant text, p_group_key text) returns timestamptz
   language plpgsql stable
-  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off as $$
 begin
-  if exists (select from carrick.hold h
-              where h.channel = p_channel and h.tenant_id = p_tenant and h.group_key = p_group_key) then
+  if exists (select from carrick._hold(p_channel, p_tenant, p_group_key)) then
     return null;
   elsif p_mode = 'ordered' then
-    return (select e.due from carrick.work e
-             where e.channel = p_channel and e.tenant_id = p_tenant and e.group_key = p_group_key
-             order by e.seq limit 1);
+    return (select e.due from carrick._group(p_channel, p_tenant, p_group_key) e order by e.group_key, e.seq limit 1);
   end if;
   return (select greatest(max(e.due) filter (where e.troubled),
                           least(min(e.due) filter (where not e.delayed),
                                 coalesce(max(e.due) filter (where e.delayed), min(e.due)), min(e.max_wait_at)))
-            from carrick.work e
-           where e.channel = p_channel and e.tenant_id = p_tenant and e.group_key = p_group_key);
+            from carrick._group(p_channel, p_tenant, p_group_key) e);
 end $$;
 
 -- When an entry of a tenant is due next, as far as its first `p_look` entries by rank tell.
@@ -66,7 +62,7 @@ begin
     return v_next;
   end if;
   if c.mode <> 'stream' or v_held_principals <> '{}'
-     or exists (select from carrick.work w where w.channel = p_channel and w.priority <> 0) then
+     or (select w.priority from carrick.work w where w.channel = p_channel and w.priority <> 0 order by w.priority limit 1) is not null then
     v_look := 100;
   end if;
   foreach v_lane in array carrick._lanes(p_channel, null, 1000, null) loop

@@ -14,7 +14,7 @@ create function carrick._list_pending(
   p_channel text, p_tenant text, p_after_seq bigint, p_rows int)
   returns setof carrick.listed_entry
   language plpgsql stable
-  set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off as $$
+  set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off as $$
 begin
   return query
   select r.id, r.seq, r.channel::text, r.tenant_id::text, r.principal::text, r.group_key::text, r.event_type::text, r.key::text,
@@ -25,8 +25,8 @@ begin
            where x.channel = p_channel and (p_tenant is null or x.tenant_id = p_tenant)
              and x.seq > p_after_seq
            order by x.seq limit p_rows) w
-    join carrick.record r on r.id = w.id
-    left join carrick.trouble t on w.troubled and t.seq = w.seq
+   cross join lateral carrick._record(w.id) r
+    left join lateral carrick._trouble(case when w.troubled then w.seq end) t on true
    order by w.seq;
 end $$;
 
@@ -34,7 +34,7 @@ end $$;
 create function carrick._list_claimed(p_channel text, p_tenant text, p_after_seq bigint, p_rows int)
   returns setof carrick.listed_entry
   language plpgsql stable
-  set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
   return query
   select r.id, r.seq, r.channel::text, r.tenant_id::text, r.principal::text, r.group_key::text, r.event_type::text, r.key::text,
@@ -43,8 +43,8 @@ begin
          t.last_error_message, l.owner, l.expires_at, null::timestamptz, null::timestamptz, null::text, null::timestamptz, true
     from carrick.lease l
    cross join lateral unnest(l.seqs, l.ids, l.dues) as h(seq, id, due)
-    join carrick.record r on r.id = h.id
-    left join carrick.trouble t on l.troubled and t.seq = h.seq
+   cross join lateral carrick._record(h.id) r
+    left join lateral carrick._trouble(case when l.troubled then h.seq end) t on true
    where l.channel = p_channel and h.seq > p_after_seq and (p_tenant is null or r.tenant_id = p_tenant)
    order by h.seq limit p_rows;
 end $$;
@@ -55,7 +55,7 @@ create function carrick._list_ended(
   p_channel text, p_state text, p_tenant text, p_after_at timestamptz, p_after_seq bigint, p_rows int, p_look int)
   returns setof carrick.listed_entry
   language plpgsql stable
-  set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 begin
   return query
   select r.id, r.seq, r.channel::text, r.tenant_id::text, r.principal::text, r.group_key::text, r.event_type::text, r.key::text,
@@ -70,7 +70,7 @@ begin
                      and y.ended_at >= coalesce(p_after_at, '-infinity')
                      and (y.ended_at, y.seq) > (coalesce(p_after_at, '-infinity'), p_after_seq)
                    order by y.ended_at, y.seq limit p_look) x) e
-    join carrick.record r on r.id = e.id
+   cross join lateral carrick._record(e.id) r
    where p_tenant is null or r.tenant_id = p_tenant or e.n = p_look
    order by e.ended_at, e.seq limit p_rows;
 end $$;

@@ -93,7 +93,8 @@ begin
     select w.channel, max(t.last_attempt_at) as last_error_at
       from carrick._windows('carrick.trouble', 100) v
      cross join lateral (select x.* from carrick.trouble x where x.seq >= v.lo and x.seq < v.stop order by x.seq limit 32) t
-      join carrick.work w on w.seq = t.seq
+     cross join lateral unnest(carrick._places(array[t.seq])) as p(at)
+     cross join lateral carrick._at(p.at) w
      where exists (select from chosen c where not c.is_exact) and t.last_error_code is not null group by w.channel),
   dead as materialized (
     select c.name, (select count(*) from (select from carrick.ended e where e.channel = c.name and e.state = 'dead'
@@ -120,8 +121,9 @@ begin
               then w.entries else w.held end,
          l.entries, case when d.entries > v_exact then greatest(d.entries, round(a.entries)::bigint) else d.entries end,
          w.bytes + l.bytes,
-         extract(epoch from v_now - (select r.created_at from carrick.work o join carrick.record r on r.id = o.id
-                                      where o.seq = w.oldest))::double precision,
+         extract(epoch from v_now - (select r.created_at from unnest(carrick._places(array[w.oldest])) as p(at)
+                                      cross join lateral carrick._at(p.at) o
+                                      cross join lateral carrick._record(o.id) r))::double precision,
          (select max(e.ended_at) from carrick.ended e where e.channel = w.name and e.state = 'delivered'),
          greatest((select max(e.ended_at) from carrick.ended e where e.channel = w.name and e.state = 'dead'), w.last_error_at),
          case when w.is_exact then '{}'::text[]

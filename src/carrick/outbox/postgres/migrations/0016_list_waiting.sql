@@ -6,28 +6,28 @@
 create function carrick._list_waiting(p_channel text, p_tenant text, p_after_seq bigint, p_rows int)
   returns setof carrick.listed_entry
   language plpgsql stable
-  set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off as $$
 declare
   v_last bigint;
-  v_seqs bigint[];
+  v_found tid[]; -- where they lie: all statements of a stable function see the same rows
 begin
-  v_seqs := array(select w.seq
-                    from (select x.seq, x.channel, x.tenant_id from carrick.work x where x.seq > p_after_seq
+  v_found := array(select w.at
+                    from (select x.ctid as at, x.seq, x.channel, x.tenant_id from carrick.work x where x.seq > p_after_seq
                            order by x.seq limit 1000) w
                    where w.channel = p_channel and (p_tenant is null or w.tenant_id = p_tenant)
                    order by w.seq limit p_rows);
-  if cardinality(v_seqs) = p_rows then
+  if cardinality(v_found) = p_rows then
     null; -- most of what waits next is asked for
   elsif (select count(*) from (select from carrick.work x where x.channel = p_channel and (p_tenant is null or x.tenant_id = p_tenant)
                              order by x.channel, x.tenant_id, x.rank, x.seq limit 10001) few) <= 10000 then
-    v_seqs := array(select w.seq
-                      from (select x.seq from carrick.work x
+    v_found := array(select w.at
+                      from (select x.ctid as at, x.seq from carrick.work x
                              where x.channel = p_channel and (p_tenant is null or x.tenant_id = p_tenant)
                              order by x.channel, x.tenant_id, x.rank, x.seq limit 10000) w
                      where w.seq > p_after_seq order by w.seq limit p_rows);
   else
     v_last := (select x.seq from carrick.work x where x.seq > p_after_seq order by x.seq offset 19999 limit 1);
-    v_seqs := array(select x.seq from carrick.work x
+    v_found := array(select x.ctid from carrick.work x
                      where x.seq > p_after_seq and x.seq <= coalesce(v_last, 9223372036854775807)
                        and ((x.channel = p_channel and (p_tenant is null or x.tenant_id = p_tenant)) or x.seq = v_last)
                      order by x.seq limit p_rows);
@@ -38,9 +38,9 @@ begin
          'pending', w.due, coalesce(t.attempt_count, 0), coalesce(t.crash_count, 0), t.last_attempt_at, t.last_error_code,
          t.last_error_message, null::text, null::timestamptz, null::timestamptz, null::timestamptz, null::text, w.rank,
          r.channel = p_channel and (p_tenant is null or r.tenant_id = p_tenant)
-    from carrick.work w
-    join carrick.record r on r.id = w.id
-    left join carrick.trouble t on w.troubled and t.seq = w.seq
-   where w.seq = any(v_seqs)
+    from unnest(v_found) as p(at)
+   cross join lateral carrick._at(p.at) w
+   cross join lateral carrick._record(w.id) r
+    left join lateral carrick._trouble(case when w.troubled then w.seq end) t on true
    order by w.seq;
 end $$;

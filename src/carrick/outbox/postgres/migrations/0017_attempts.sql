@@ -37,9 +37,10 @@ begin
     join old_rows o on o.seq = n.seq
    cross join lateral (select n.last_attempt_at is distinct from o.last_attempt_at) f(failed)
    where f.failed or n.crash_count > o.crash_count or (n.batch_cap is not null and n.batch_cap is distinct from o.batch_cap);
-  delete from carrick.attempt a using new_rows n
-   where n.attempt_count > 20 and a.seq = n.seq
-     and a.at < (select x.at from carrick.attempt x where x.seq = n.seq order by x.at desc offset 19 limit 1);
+  delete from carrick.attempt a
+   where a.ctid = any(array(select x.ctid from new_rows n
+                             cross join lateral (select y.ctid from carrick.attempt y where y.seq = n.seq order by y.at desc offset 20) x
+                             where n.attempt_count > 20));
   return null;
 end $$;
 create trigger carrick_first_attempts after insert on carrick.trouble referencing new table as new_rows
