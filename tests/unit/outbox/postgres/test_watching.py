@@ -185,6 +185,22 @@ def test_a_claim_that_the_database_refuses_is_left_to_the_store_and_the_next_one
     assert "nowhere" in told.error  # type: ignore[attr-defined]
 
 
+def test_a_claim_whose_statement_is_gone_is_left_to_the_store_and_the_next_one_prepares_it_anew(
+    store: PostgresStore,
+) -> None:
+    async def main() -> list[Batch | None]:
+        watch = await listening(store)
+        answers = [await watch.claim("c", "me", **ASKED)]
+        assert watch._ears is not None
+        watch._ears.connection.pgconn.exec_(b"select 1")  # a simple query takes the place of the nameless statement
+        answers += [await watch.claim("c", "me", **ASKED) for _ in range(2)]
+        await watch.close()
+        return answers
+
+    before, gone, after = asyncio.run(main())
+    assert (before is not None, gone, after is not None) == (True, None, True)
+
+
 def test_a_claim_on_a_lost_connection_is_left_to_the_store(store: PostgresStore) -> None:
     async def main() -> None:
         watch = await listening(store)
