@@ -6,6 +6,7 @@ import json
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -41,16 +42,26 @@ def test_with_nobody_listening_it_takes_events_and_delivers_when_somebody_does(t
         process.wait_ready()
         status, taken = process.ask("POST", "/api/v1/events", EVENT)
         assert (status, len(taken["ids"])) == (202, 1)
-        until(lambda: bool(process.ask("GET", "/api/v1/sync/state")[1]["gates"]), "the gate is closed")
-        _, state = process.ask("GET", "/api/v1/sync/state")
+        state: dict[str, Any] = {}
+
+        def rests() -> bool:
+            """The gate is closed, and no probe is under way: each of them holds the entry for a moment."""
+            state.update(process.ask("GET", "/api/v1/sync/state")[1])
+            return bool(state["gates"]) and state["claimed_count"] == 0
+
+        until(rests, "the gate is closed")
         assert (state["pending_count"], state["held_count"], state["claimed_count"]) == (1, 1, 0)
         assert state["gates"][0]["scope"] == "*"
         assert "connect" in state["gates"][0]["reason"]
         assert state["approximate"] == []
         count_nothing(tmp_path / "edge.db")
         assert "pending_count" in process.ask("GET", "/api/v1/sync/state")[1]["approximate"]
-        _, listed = process.ask("GET", "/api/v1/sync/outbox")
-        assert [(line["status"], line["attempt_count"]) for line in listed["entries"]] == [("pending", 0)]
+
+        def listed() -> list[tuple[str, int]]:
+            entries = process.ask("GET", "/api/v1/sync/outbox")[1]["entries"]
+            return [(line["status"], line["attempt_count"]) for line in entries]
+
+        until(lambda: listed() == [("pending", 0)], "it waits, and no attempt is spent")
         with cloud:
             until(lambda: count(cloud) == 1, "the event arrived")
             until(lambda: not process.ask("GET", "/api/v1/sync/state")[1]["gates"], "the gate is open")
