@@ -251,7 +251,7 @@ create function carrick._hold(p_channel text, p_tenant text, p_group_key text) r
   select h.* from carrick.hold h where h.channel = p_channel and h.tenant_id = p_tenant and h.group_key = p_group_key limit 1
 $$;
 
--- The waiting entries of a group, oldest first. From the key to the key, not equal to it: what is equal drops out of the order.
+-- The waiting entries of a group, oldest first. From the key to the key, here and below, not equal to it: what is equal drops out of the order.
 create function carrick._group(p_channel text, p_tenant text, p_group_key text) returns setof carrick.work
   language sql stable as $$
   select w.* from carrick.work w
@@ -281,9 +281,9 @@ create function carrick._places(p_seqs bigint[]) returns tid[]
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off as $$
 begin
   return (
-    select coalesce(array_agg(case when w.seq = p.seq then w.ctid end order by p.n), '{}')
+    select coalesce(array_agg(w.ctid order by p.n), '{}')
       from unnest(p_seqs) with ordinality as p(seq, n)
-      left join lateral (select x.ctid, x.seq from carrick.work x where x.seq >= p.seq order by x.seq limit 1) w on true);
+      left join lateral (select x.ctid from carrick.work x where x.seq >= p.seq and x.seq <= p.seq order by x.seq limit 1) w on true);
 end $$;
 
 create function carrick._at(p_at tid) returns setof carrick.work

@@ -218,30 +218,27 @@ begin
   end if;
   v_heads := v_heads[1:p_rows];
   v_run := case when cardinality(v_heads) >= p_rows then 1
-                else least(p_rows, 2 * ceil(p_rows::numeric / cardinality(v_heads)))::int end;
+                else least(p_rows, ceil(1.5 * p_rows / cardinality(v_heads)))::int end; -- half more than is needed: not all have as many
   -- followers, until the first that may not go yet; then the first entry of every run, the second of every run, ...
   select array_agg(x.seq order by x.place, x.head) filter (where x.n <= p_rows and (x.upto <= p_bytes or x.n = 1)),
          bool_or(x.upto > p_bytes)
     into v_runs, cut
     from (
-      select r.*, row_number() over (order by r.place, r.head) as n, sum(r.size) over (order by r.place, r.head) as upto
-        from (
-          select f.seq, f.size, f.place, head.n as head,
-                 bool_and(f.ready) over (partition by head.n order by f.place) as reachable
-            from unnest(v_heads) with ordinality as head(at, n)
-           cross join lateral carrick._at(head.at) h
-           cross join lateral (
-             select h.seq, h.size, 1 as place, true as ready
-             union all
-             (select y.seq, y.size, 1 + row_number() over (order by y.seq)::int, y.ready
-                from (select z.seq, z.size,
-                             z.due <= p_now and z.rank >= p_floor and not z.special
-                             and (z.principal is null or z.principal <> all (p_held_principals)) as ready
-                        from carrick._group(p_channel, h.tenant_id, h.group_key) z
-                       where z.seq > h.seq and v_run > 1
-                       order by z.group_key, z.seq limit v_run - 1) y)) f
-          ) r
-       where r.reachable
+      select f.seq, f.place, head.n as head, row_number() over (order by f.place, head.n) as n, sum(f.size) over (order by f.place, head.n) as upto
+        from unnest(v_heads) with ordinality as head(at, n)
+       cross join lateral carrick._at(head.at) h
+       cross join lateral (
+         select h.seq, h.size, 1 as place
+         union all
+         select y.seq, y.size, 1 + y.place
+           from (select z.seq, z.size, row_number() over run as place,
+                        bool_and(z.due <= p_now and z.rank >= p_floor and not z.special
+                                 and (z.principal is null or z.principal <> all (p_held_principals))) over run as ready
+                   from (select w.* from carrick._group(p_channel, h.tenant_id, h.group_key) w
+                          where w.seq > h.seq and v_run > 1
+                          order by w.group_key, w.seq limit v_run - 1) z
+                 window run as (order by z.group_key, z.seq)) y
+          where y.ready) f
       ) x;
   picked := carrick._lock_groups(v_runs);
 end $$;
