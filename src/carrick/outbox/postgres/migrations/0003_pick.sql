@@ -119,12 +119,15 @@ begin
         select w.at, w.seq, w.rank, w.looked, lane.n as lane, row_number() over (partition by lane.n order by w.rank, w.seq) as place
           from unnest(p_lanes) with ordinality as lane(tenant, n)
          cross join lateral (
-           select array(select y.ctid from carrick.work y
-                         where y.channel = p_channel and y.tenant_id = lane.tenant and y.rank >= p_floor and y.rank <= p_horizon
-                           and y.due <= p_now and not y.special and (y.principal is null or y.principal <> all (p_held_principals))
-                         order by y.rank, y.seq limit v_look) as places) near
+           -- of a group that is seen more than once, only the first can be its head
+           select array_agg(y.at) filter (where y.group_key is null or y.nth = 1) as places, count(*) as looked
+             from (select x.at, x.group_key, row_number() over (partition by x.group_key order by x.seq) as nth
+                     from (select w.ctid as at, w.group_key, w.seq from carrick.work w
+                            where w.channel = p_channel and w.tenant_id = lane.tenant and w.rank >= p_floor and w.rank <= p_horizon
+                              and w.due <= p_now and not w.special and (w.principal is null or w.principal <> all (p_held_principals))
+                            order by w.rank, w.seq limit v_look) x) y) near
          cross join lateral (
-           select z.ctid as at, z.seq, z.rank, cardinality(near.places) as looked from carrick.work z
+           select z.ctid as at, z.seq, z.rank, near.looked from carrick.work z
             where z.ctid = any(near.places)
               and (z.group_key is null
                    or (not exists (select from carrick._earlier(p_channel, lane.tenant, z.group_key, z.seq))
