@@ -245,6 +245,36 @@ class TestBetweenTheStatementsOfAClaim:
         assert step.result() == []
         assert states(quick, entry_id) == [State.PENDING]
 
+    def test_a_group_of_which_one_entry_was_tried_meanwhile_is_not_taken_in_part(
+        self, sessions: tuple[Session, Session], newest_postgres_dsn: str
+    ) -> None:
+        slow, quick = sessions
+        tried, given_back = put(slow, "c", group="g"), put(slow, "c", group="g")
+        barrier = Barrier(newest_postgres_dsn, "carrick._lock_groups(bigint[])")
+        barrier.install()
+        with barrier.closed(slow):
+            step = slow.start(CLAIM, "c", "w", 100, TOKEN_A)
+            step.until_it_waits(newest_postgres_dsn)
+            assert claim(quick, "c", TOKEN_B) == [tried, given_back]
+            given = f'[{{"id": "{tried}", "outcome": "retry"}}, {{"id": "{given_back}", "outcome": "released"}}]'
+            quick.run("select state from carrick.finish(%s, %s)", TOKEN_B, given)
+        assert step.result() == []
+        assert states(quick, tried, given_back) == [State.PENDING, State.PENDING]
+
+    def test_a_group_that_another_lease_got_first_drops_out(
+        self, sessions: tuple[Session, Session], newest_postgres_dsn: str
+    ) -> None:
+        slow, quick = sessions
+        put(slow, "c", group="taken")
+        free = put(slow, "c", group="free")
+        barrier = Barrier(newest_postgres_dsn, "carrick._hold_groups(text,uuid,tid[])")
+        barrier.install()
+        with barrier.closed(slow):
+            step = slow.start(CLAIM, "c", "w", 100, TOKEN_A)
+            step.until_it_waits(newest_postgres_dsn)
+            quick.run("insert into carrick.hold values ('c', '', 'taken', %s) returning 1", TOKEN_B)
+        assert step.result() == [(free,)]
+
 
 def test_a_session_that_would_wait_is_told_so(opened: Open) -> None:
     """The proof that never_wait proves something."""
