@@ -1,7 +1,7 @@
 """The ingest over loopback, beside routes that only parse the same bodies or store them plainly; and its cost as memory grows.
 
 `python -m bench --only ingest`. One client process sends the same bodies to all of them, compressed as the forwarder
-does; sixteen are in flight, as many as four forwarders have. Payloads of 200 bytes. The same server on all sides.
+does; sixteen are in flight, as many as four forwarders have, or 64. Payloads of 200 bytes. The same server on all sides.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ from bench.postgres import database
 from carrick import wiring
 from carrick.ingest.batch import read_batch
 from carrick.ingest.body import MAX_BODY_BYTES
-from carrick.ingest.store import Inbox
+from carrick.ingest.store import Inbox, Offer
 from carrick.outbox.ids import new_ids
 from carrick.sinks.envelope import body_of
 from carrick.sinks.http import GZIP_LEVEL
 
-IN_FLIGHT = 16
+LOADS = ((100, 16), (100, 64), (1000, 16))
+"""Events in a batch, and batches in flight."""
 PORT = 18081
 PATH = "/api/v1/edge/batch"
 HEADERS = {"content-type": "application/json", "x-tenant-id": "acme"}
@@ -81,7 +82,7 @@ def _await(port: int) -> None:
             time.sleep(0.02)
 
 
-def send(where: str, made: Sequence[bytes]) -> float:
+def send(where: str, made: Sequence[bytes], in_flight: int) -> float:
     """Batches per second."""
 
     async def main() -> float:
@@ -98,7 +99,7 @@ def send(where: str, made: Sequence[bytes]) -> float:
 
         async with aiohttp.ClientSession() as session:
             started = time.perf_counter()
-            await asyncio.gather(*[work(session) for _ in range(IN_FLIGHT)])
+            await asyncio.gather(*[work(session) for _ in range(in_flight)])
             return len(made) / (time.perf_counter() - started)
 
     return asyncio.run(main())
@@ -119,19 +120,19 @@ def loopback_cases(quick: bool) -> Iterator[Result]:
         ):
             for channel, said in (("", "stored"), ("events", "stored and relayed")):
                 with serving(["-m", "carrick", "ingest"], PORT, DATABASE_URL=at, INGEST_RELAY_CHANNEL=channel):
-                    for events in (100, 1000):
-                        name = f"ingest, {backend}, {said}, batches of {events}"
-                        yield from _beside(name, beside, events, rounds, bool(channel))
+                    for events, in_flight in LOADS:
+                        name = f"ingest, {backend}, {said}, {in_flight} batches of {events}"
+                        yield from _beside(name, beside, events, in_flight, rounds, bool(channel))
 
 
-def _beside(name: str, plainly: str, events: int, rounds: int, is_relayed: bool) -> Iterator[Result]:
+def _beside(name: str, plainly: str, events: int, in_flight: int, rounds: int, is_relayed: bool) -> Iterator[Result]:
     """All of them in turns, the same number of batches; medians."""
     batches = 20_000 // events
     plain = [f"{PLAIN_PORT}/{route}" for route in ("parsed", "typed", plainly)]
     rates: dict[str, list[float]] = {}
     for turn in range(rounds + 1):
         for where in (f"{PORT}{PATH}", *plain):
-            rate = send(where, bodies(batches, events)) * events
+            rate = send(where, bodies(batches, events), in_flight) * events
             if turn:
                 rates.setdefault(where, []).append(rate)
     ours, parsed, typed, stored = map(statistics.median, rates.values())
@@ -175,10 +176,10 @@ def _remembering(url: str, count: int) -> Inbox:
 
 def _takes(inbox: Inbox, batches: int) -> float:
     """Events per second."""
-    checked = [read_batch(body, max_payload_bytes=MAX_BODY_BYTES) for body in bodies(batches, 1000)]
+    offers = [Offer(read_batch(body, max_payload_bytes=MAX_BODY_BYTES)) for body in bodies(batches, 1000)]
     started = time.perf_counter()
-    for batch in checked:
-        inbox.take(batch, None)
+    for offer in offers:
+        inbox.take_all([offer])
     return 1000 * batches / (time.perf_counter() - started)
 
 

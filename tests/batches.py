@@ -8,6 +8,7 @@ from typing import Any
 
 from carrick.ingest.batch import Checked, read_batch
 from carrick.ingest.body import MAX_BODY_BYTES
+from carrick.ingest.store import Inbox, Offer, Taken
 from carrick.sinks.signing import signature
 
 PATH = "/api/v1/edge/batch"
@@ -53,6 +54,14 @@ def checked(*events: Any, **fields: Any) -> Checked:
     found = read(body(*events, **fields))
     assert not found.faults
     return found
+
+
+def take(inbox: Inbox, batch: Checked, signature: bytes | None = None) -> Taken:
+    """Take a batch alone. Raises what is wrong with it."""
+    (outcome,) = inbox.take_all([Offer(batch, signature)])
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 def numbered(count: int, prefix: str = "e", **fields: Any) -> list[dict[str, Any]]:

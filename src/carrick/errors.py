@@ -178,3 +178,11 @@ class StoreBusy(StoreError):
 
 class StoreUnavailable(StoreError):
     """The database does not answer; try again when it is back."""
+
+
+def twin(error: Exception) -> Exception:
+    """The same error for another who waits: one that is raised twice at once mixes up its tracebacks."""
+    twin = type(error).__new__(type(error), *error.args)
+    twin.__dict__.update(error.__dict__)
+    twin.__cause__ = error
+    return twin

@@ -1,4 +1,4 @@
-"""Databases of every kind for the tests of relays, and sessions for the interleaving tests."""
+"""Databases of every kind for the tests of relays and inboxes, and sessions for the interleaving tests."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import NamedTuple
 
 import pytest
 
+from carrick.ingest.store import Inbox
 from carrick.outbox.postgres.store import PostgresStore
 from carrick.outbox.sqlite.store import SqliteStore
 from carrick.outbox.store import Store
 from carrick.testing import Clock, PostgresClock, SqliteClock
 from carrick.testing.interleaving import Session
 from tests.conftest import emptied
+from tests.contract.inboxes import Place, postgres_place, sqlite_place
 from tests.contract.sessions import Open
 from tests.postgres_server import versions
 from tests.sqlite_file import engine_file
@@ -60,3 +62,19 @@ def opened(postgres_dsn: str) -> Iterator[Open]:
     """Opens sessions to one database; all are closed at the end."""
     with ExitStack() as stack:
         yield lambda: stack.enter_context(Session(postgres_dsn))
+
+
+@pytest.fixture(params=["sqlite", "postgres18", "postgres16"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """Each kind of database with an inbox."""
+    if request.param == "sqlite":
+        yield from sqlite_place(tmp_path / "inbox.db")
+    else:
+        yield from postgres_place(int(request.param.removeprefix("postgres")))
+
+
+@pytest.fixture
+def inbox(place: Place) -> Iterator[Inbox]:
+    """An inbox that relays to `events`."""
+    with closing(place.inbox("events")) as opened:
+        yield opened

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,6 @@ import psycopg
 import pytest
 
 from carrick import wiring
-from carrick.entry import Batch
 from carrick.errors import BacklogFull, SchemaMissing, StoreUnavailable, UnknownChannel
 from carrick.ingest.postgres.store import PostgresInbox
 from carrick.ingest.problems import Replayed
@@ -25,80 +21,13 @@ from carrick.ingest.store import Inbox
 from carrick.outbox.channel import Channel, Mode
 from carrick.outbox.postgres.migrate import migrate as migrate_postgres
 from carrick.outbox.sqlite.migrate import migrate as migrate_sqlite
-from carrick.outbox.store import Store
-from carrick.testing import Clock, PostgresClock, SqliteClock
 from carrick.testing.interleaving import Session
 from carrick.testing.samples import sample
-from tests.batches import checked, event, numbered, read
-from tests.conftest import emptied
+from tests.batches import checked, event, numbered, read, take
+from tests.contract.inboxes import Place
 from tests.postgres_server import drop_database, fresh_database
-from tests.sqlite_file import whole_file
 
 DAY = 86_400
-
-
-@dataclass(frozen=True)
-class Place:
-    """One database with an inbox, an outbox and a clock. `look` answers a query about the inbox."""
-
-    url: str
-    store: Store
-    clock: Clock
-    look: Callable[[str], list[tuple[Any, ...]]]
-
-    def inbox(self, relay_channel: str = "") -> Inbox:
-        return wiring.open_inbox(self.url, relay_channel=relay_channel)
-
-    def count(self) -> int:
-        found: int = self.look("select count(*) from {inbox}")[0][0]
-        return found
-
-    def relayed(self) -> Batch:
-        return self.store.claim("events", "test", max_rows=5000)
-
-
-def _look_sqlite(path: Path) -> Callable[[str], list[tuple[Any, ...]]]:
-    def look(query: str) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(path)) as connection:
-            return connection.execute(query.format(inbox="carrick_inbox")).fetchall()
-
-    return look
-
-
-def _look_postgres(dsn: str) -> Callable[[str], list[tuple[Any, ...]]]:
-    def look(query: str) -> list[tuple[Any, ...]]:
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            return connection.execute(query.format(inbox="carrick.inbox").encode()).fetchall()
-
-    return look
-
-
-@pytest.fixture(params=["sqlite", "postgres18", "postgres16"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """Each kind of database, fresh, with the channel `events`."""
-    if request.param == "sqlite":
-        path = tmp_path / "inbox.db"
-        whole_file(path)
-        found = Place(
-            f"sqlite:///{path}", wiring.open_store(f"sqlite:///{path}"), SqliteClock(path), _look_sqlite(path)
-        )
-        found.store.declare(Channel(name="events", mode=Mode.ORDERED))
-        yield found
-        found.store.close()
-        return
-    dsn = emptied(int(request.param.removeprefix("postgres")))
-    found = Place(dsn, wiring.open_store(dsn), PostgresClock(dsn), _look_postgres(dsn))
-    found.store.declare(Channel(name="events", mode=Mode.ORDERED))
-    yield found
-    found.store.close()
-
-
-@pytest.fixture
-def inbox(place: Place) -> Iterator[Inbox]:
-    """An inbox that relays to `events`."""
-    opened = place.inbox("events")
-    yield opened
-    opened.close()
 
 
 def test_a_new_event_is_accepted_and_the_same_again_is_a_duplicate(place: Place, inbox: Inbox) -> None:
@@ -110,7 +39,7 @@ def test_a_new_event_is_accepted_and_the_same_again_is_a_duplicate(place: Place,
 
 
 def _taken(inbox: Inbox, *events: Any, signature: bytes | None = None, **fields: Any) -> tuple[int, int]:
-    taken = inbox.take(checked(*events, **fields), signature)
+    taken = take(inbox, checked(*events, **fields), signature)
     return taken.accepted, taken.duplicated
 
 
@@ -143,7 +72,7 @@ def test_everything_that_came_with_an_event_is_kept(place: Place, inbox: Inbox) 
 )
 def test_the_bytes_of_a_payload_are_kept_and_relayed_as_they_came(payload: str, place: Place, inbox: Inbox) -> None:
     text = json.dumps({"tenant_id": "farm-1", "events": [event("a", payload="P")]}).replace('"P"', payload).encode()
-    assert inbox.take(read(text), None).accepted == 1
+    assert take(inbox, read(text)).accepted == 1
     as_text = "cast(payload as text)"
     assert place.look(f"select {as_text} from {{inbox}}") == [(payload,)]
     assert [entry.payload for entry in place.relayed()] == [payload.encode()]
@@ -267,7 +196,7 @@ def test_a_hundred_concurrent_copies_of_a_batch_store_each_event_once(place: Pla
     def send(n: int) -> tuple[int, int]:
         if n < 10:
             barrier.wait()
-        taken = inbox.take(copies[n % 2], None)
+        taken = take(inbox, copies[n % 2])
         return taken.accepted, taken.duplicated
 
     with ThreadPoolExecutor(10) as threads:

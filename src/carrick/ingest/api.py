@@ -157,7 +157,7 @@ class Api:
         check_type(request.headers.get("Content-Type"))
         encoding = check_encoding(request.headers.get("Content-Encoding"))
         sent = _as_sent(request, await self._body(request))
-        return await self._threads.call(self._desk.take, sent, encoding, now_ms)
+        return await self._desk.take(sent, encoding, now_ms)
 
     async def _body(self, request: web.Request) -> bytes:
         """The body as it was sent. Raises TooLarge, or Problem when it is slow or does not end."""

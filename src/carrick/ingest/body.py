@@ -37,28 +37,28 @@ def check_encoding(content_encoding: str | None) -> str:
     return encoding
 
 
-def unfolded(body: bytes, encoding: str) -> bytes:
+def unfolded(body: bytes, encoding: str, max_bytes: int = MAX_BODY_BYTES) -> bytes:
     """The body as JSON text. Raises TooLarge, or Unreadable when it is damaged or ends too early."""
     match encoding:
         case "gzip":
-            text = _gunzipped(body)
+            text = _gunzipped(body, max_bytes)
         case "zstd":
-            text = _unzstd(body)
+            text = _unzstd(body, max_bytes)
         case _:
             text = body
-    if len(text) > MAX_BODY_BYTES:
-        raise too_large()
+    if len(text) > max_bytes:
+        raise too_large(max_bytes)
     return text
 
 
-def too_large() -> TooLarge:
-    return TooLarge(f"the body is larger than {MAX_BODY_BYTES:,} bytes")
+def too_large(max_bytes: int = MAX_BODY_BYTES) -> TooLarge:
+    return TooLarge(f"the body is larger than {max_bytes:,} bytes")
 
 
-def _gunzipped(body: bytes) -> bytes:
+def _gunzipped(body: bytes, max_bytes: int) -> bytes:
     """Every member of the stream; each piece is asked for with a limit."""
     pieces: list[bytes] = []
-    left = MAX_BODY_BYTES + 1
+    left = max_bytes + 1
     rest = body
     while rest and left > 0:
         unpacker = zlib.decompressobj(wbits=31)
@@ -76,23 +76,23 @@ def _gunzipped(body: bytes) -> bytes:
     return b"".join(pieces)
 
 
-def _unzstd(body: bytes) -> bytes:
+def _unzstd(body: bytes, max_bytes: int) -> bytes:
     """The one frame of the body. Its size is known before memory is taken: from its header, or by a look through it."""
     try:
         size = zstandard.get_frame_parameters(body).content_size
         if size in (zstandard.CONTENTSIZE_UNKNOWN, 0):
-            size = _measured(body)
-        if size > MAX_BODY_BYTES:
-            raise too_large()
+            size = _measured(body, max_bytes)
+        if size > max_bytes:
+            raise too_large(max_bytes)
         return zstandard.ZstdDecompressor().decompress(body, max_output_size=max(size, 1), allow_extra_data=False)
     except zstandard.ZstdError as error:
         raise Unreadable(f"the body is no zstd: {error}") from None
 
 
-def _measured(body: bytes) -> int:
+def _measured(body: bytes, max_bytes: int) -> int:
     """How many bytes are in there, at most one more than the limit."""
     size = 0
     with zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES).stream_reader(body) as reader:
-        while size <= MAX_BODY_BYTES and (piece := reader.read(PIECE_BYTES)):
+        while size <= max_bytes and (piece := reader.read(PIECE_BYTES)):
             size += len(piece)
     return size

@@ -1,7 +1,7 @@
 """The inbox: where events are stored, each once per (tenant, event id). SQLite and PostgreSQL implement it.
 
 What a batch writes, it writes in one transaction: the memory of its signature, the events, their entries in the outbox
-channel that relays them on. So a crash leaves all of it or nothing.
+channel that relays them on. So a crash leaves all of it or nothing. Batches that come together may share one.
 """
 
 from __future__ import annotations
@@ -29,6 +29,17 @@ class Taken(msgspec.Struct, frozen=True):
     duplicated: int
 
 
+class Offer(msgspec.Struct, frozen=True):
+    """A batch to be taken, and the signature of its request to be remembered, if it has one."""
+
+    batch: Checked
+    signature: bytes | None = None
+
+
+Outcome = Taken | Exception
+"""What became of a batch. With an error nothing of it is stored."""
+
+
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """One event that is remembered: what it was, not what it carried."""
 
@@ -48,8 +59,9 @@ class Inbox(Protocol):
     def check_schema(self) -> None:
         """Raise SchemaMissing, SchemaOutdated or SchemaTooNew when this release cannot work with the database."""
 
-    def take(self, batch: Checked, signature: bytes | None) -> Taken:
-        """Store what is new of the batch, durably, and relay it on. Raises Replayed when the signature is known."""
+    def take_all(self, offers: Sequence[Offer]) -> Sequence[Outcome]:
+        """Store what is new of each batch, durably, and relay it on. What became of each: one that fails fails alone,
+        with Replayed when its signature is known. What is raised has undone them all."""
 
     def recent(self, tenant_id: str, limit: int) -> Sequence[Seen]:
         """The tenant's events that came last, the newest first."""

@@ -26,7 +26,7 @@ from carrick.testing import SqliteClock
 from carrick.testing.samples import claim, put, put_run
 from carrick_scoreboard import wiring as scoreboard
 from carrick_scoreboard.store.blocks import Blocks
-from tests.batches import checked, numbered
+from tests.batches import checked, numbered, take
 from tests.scenario.processes import Process, free_port, until
 
 pytestmark = pytest.mark.slow
@@ -124,7 +124,7 @@ def test_prune_removes_what_is_past_its_retention_and_nothing_else(
 ) -> None:
     store.declare(Channel(name="others"))
     with closing(wiring.open_inbox(f"sqlite:///{sqlite_path}")) as inbox:
-        inbox.take(checked(*numbered(3)), None)
+        take(inbox, checked(*numbered(3)))
     put_run(store, 5)
     store.finish_all(claim(store).token)
     waiting = put(store, delay_seconds=timedelta(days=300).total_seconds())

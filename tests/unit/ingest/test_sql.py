@@ -18,6 +18,7 @@ REASONS_FOR_SQLITE_ALONE = {
     "prune_signatures": "PostgreSQL's prune_inbox forgets signatures, too",
     "remember_signature": "PostgreSQL's ingest_batch does it",
 }
+REASONS_FOR_POSTGRES_ALONE = {"take_new": "on SQLite batches that come together take the same statements"}
 
 
 def texts(backend: str) -> dict[str, str]:
@@ -27,7 +28,7 @@ def texts(backend: str) -> dict[str, str]:
 
 def test_the_folders_differ_only_for_a_listed_reason() -> None:
     assert texts("sqlite").keys() - texts("postgres").keys() == REASONS_FOR_SQLITE_ALONE.keys()
-    assert texts("postgres").keys() <= texts("sqlite").keys()
+    assert texts("postgres").keys() - texts("sqlite").keys() == REASONS_FOR_POSTGRES_ALONE.keys()
 
 
 @pytest.mark.parametrize("backend", ["sqlite", "postgres"])

@@ -9,7 +9,7 @@ from pathlib import Path
 from carrick import wiring
 from carrick.ingest.sqlite.store import PART
 from carrick.outbox.sqlite.migrate import migrate, statements
-from tests.batches import checked, numbered
+from tests.batches import checked, numbered, take
 
 STORED = """
 insert into carrick_inbox (tenant_id, event_id, event_type, received_at, payload)
@@ -28,5 +28,5 @@ def test_events_that_were_stored_with_checks_stay_in_their_order(tmp_path: Path)
     assert "ingest/0002_unchecked" in wiring.migrate(f"sqlite:///{path}")
     with closing(wiring.open_inbox(f"sqlite:///{path}")) as inbox:
         assert [seen.event_id for seen in inbox.recent("farm-1", 9)] == ["e-2", "e-1", "e-0"]
-        taken = inbox.take(checked(*numbered(4)), None)
+        taken = take(inbox, checked(*numbered(4)))
     assert (taken.accepted, taken.duplicated) == (1, 3)

@@ -7,14 +7,26 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import cast
 
-TEXT, TIMESTAMPTZ, UUID = 25, 1184, 2950
+BYTEA, INT, TEXT, TIMESTAMPTZ, UUID = 17, 23, 25, 1184, 2950
 NULL = struct.pack("!i", -1)
 EPOCH_MICROSECONDS = 946_684_800_000_000
 """PostgreSQL counts from the year 2000."""
 
 _length = struct.Struct("!i").pack
+_int = struct.Struct("!ii").pack
 _time = struct.Struct("!iq").pack
 _head = struct.Struct("!iiIii").pack
+
+
+def str_array(values: Sequence[str | None]) -> bytes:
+    """As the type text[]. Ids are mostly of one length and in ASCII: such are put together in one go."""
+    if values and None not in values and len(lengths := set(map(len, cast(Sequence[str], values)))) == 1:
+        length = lengths.pop()
+        before = _length(length).decode("latin-1")
+        items = before + before.join(cast(Sequence[str], values))
+        if items.isascii():
+            return _head(1, 1, TEXT, len(values), 1) + items.encode()
+    return text_array([None if value is None else value.encode() for value in values])
 
 
 def text_array(values: Sequence[bytes | None]) -> bytes:
@@ -22,10 +34,24 @@ def text_array(values: Sequence[bytes | None]) -> bytes:
     return _array(TEXT, len(values), _sized(values))
 
 
+def bytea_array(values: Sequence[bytes]) -> bytes:
+    """As the type bytea[]."""
+    return _array(BYTEA, len(values), _sized(values))
+
+
+def int_array(values: Sequence[int]) -> bytes:
+    """As the type int[]."""
+    return _array(INT, len(values), (_int(4, value) for value in values))
+
+
 def time_array(values: Sequence[int | None]) -> bytes:
     """As the type timestamptz[]: microseconds since 1970, or None."""
-    items = (NULL if value is None else _time(8, value - EPOCH_MICROSECONDS) for value in values)
-    return _array(TIMESTAMPTZ, len(values), items)
+    if None in values:
+        items = [NULL if value is None else _time(8, value - EPOCH_MICROSECONDS) for value in values]
+        return _array(TIMESTAMPTZ, len(values), items)
+    sized = [8] * (2 * len(values))
+    sized[1::2] = [value - EPOCH_MICROSECONDS for value in cast(Sequence[int], values)]
+    return _array(TIMESTAMPTZ, len(values), [struct.pack("!" + "iq" * len(values), *sized)])
 
 
 def uuid_array(values: Sequence[str]) -> bytes:

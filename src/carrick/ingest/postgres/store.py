@@ -1,7 +1,9 @@
-"""The inbox on PostgreSQL: a batch is one call of `carrick.ingest_batch`."""
+"""The inbox on PostgreSQL. Batches that come together are one call of `carrick._ingest_new` while all they hold is new;
+else, and alone, each is one of `carrick.ingest_batch`."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,17 +14,20 @@ import psycopg
 from psycopg.pq import ExecStatus, Format
 from psycopg.pq.abc import PGresult
 
+from carrick.errors import CarrickError, StoreUnavailable
 from carrick.ingest.auth import REMEMBER_SECONDS
 from carrick.ingest.batch import Arrival, Checked
-from carrick.ingest.postgres.arrays import text_array, time_array, uuid_array
+from carrick.ingest.postgres.arrays import bytea_array, int_array, str_array, text_array, time_array, uuid_array
 from carrick.ingest.problems import Replayed
-from carrick.ingest.relaying import onward
-from carrick.ingest.store import Seen, Taken, Watcher
+from carrick.ingest.relaying import Onward, onward
+from carrick.ingest.store import Arrived, Offer, Outcome, Seen, Taken, Watcher
 from carrick.outbox.ids import new_ids
 from carrick.outbox.migration import Part
 from carrick.outbox.postgres.connections import Connection, Connections
 from carrick.outbox.postgres.migrate import check_schema
 from carrick.outbox.statement import query
+
+log = logging.getLogger("carrick.ingest")
 
 PACKAGE = "carrick.ingest.postgres"
 PART = Part("ingest", PACKAGE)
@@ -43,9 +48,37 @@ class PostgresInbox:
         with self._connections.connection() as connection:
             check_schema(connection, PART)
 
-    def take(self, batch: Checked, signature: bytes | None) -> Taken:
-        params = [*_columns(batch), signature, *self._onward(batch)]
-        arrived = None if self._watcher is None else self._watcher(batch.arrivals)
+    def take_all(self, offers: Sequence[Offer]) -> list[Outcome]:
+        watched = [None if self._watcher is None else self._watcher(offer.batch.arrivals) for offer in offers]
+        plain = [offer for offer, arrived in zip(offers, watched, strict=True) if arrived is None]
+        are_taken = len(plain) > 1 and self._takes_new(plain)
+        return [
+            _whole(offer) if are_taken and arrived is None else self._outcome(offer, arrived)
+            for offer, arrived in zip(offers, watched, strict=True)
+        ]
+
+    def _takes_new(self, offers: Sequence[Offer]) -> bool:
+        """Store batches of nothing but new events. False when one has others, or a fault: then nothing is stored."""
+        ordered = sorted(offers, key=lambda offer: offer.batch.tenant_id)
+        params = [*_together(ordered), *self._onward(ordered)]
+        try:
+            with self._connections.connection() as connection:
+                return _called(connection, "take_new", params) == [b"t"]
+        except StoreUnavailable:
+            raise
+        except CarrickError as error:
+            log.info("ingest.apart", extra={"batches": len(offers), "said": str(error)})
+            return False
+
+    def _outcome(self, offer: Offer, arrived: Arrived | None) -> Outcome:
+        try:
+            return self._taken(offer, arrived)
+        except Exception as error:  # noqa: BLE001  told to the one whose fault it is
+            return error
+
+    def _taken(self, offer: Offer, arrived: Arrived | None) -> Taken:
+        batch = offer.batch
+        params = [*_alone(offer), *self._onward([offer])]
         with self._connections.connection() as connection:
             if arrived is None:
                 stored, _ = _take(connection, params)
@@ -65,18 +98,17 @@ class PostgresInbox:
         rows = self._rows("prune", days=retention_days, max_rows=max_rows, signature_seconds=REMEMBER_SECONDS)
         return int(rows[0][0])
 
-    def _onward(self, batch: Checked) -> Sequence[bytes | None]:
+    def _onward(self, offers: Sequence[Offer]) -> Sequence[bytes | None]:
         """What the entries of the relay's channel need beside the events themselves."""
         if not self._relay_channel:
             return [None] * 5
-        span_id = os.urandom(8).hex()
-        entries = [onward(arrival, batch.edge_id, span_id) for arrival in batch.arrivals]
+        entries = [entry for offer in offers for entry in _entries(offer.batch)]
         return (
             self._relay_channel.encode(),
             uuid_array(new_ids(datetime.now(UTC), len(entries))),
-            _texts([entry.group for entry in entries]),
+            str_array([entry.group for entry in entries]),
             text_array([entry.headers for entry in entries]),
-            _texts([entry.traceparent for entry in entries]),
+            str_array([entry.traceparent for entry in entries]),
         )
 
     def _rows(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
@@ -84,19 +116,32 @@ class PostgresInbox:
             return _asked(connection, name, params)
 
 
-def _take(connection: Connection, params: Sequence[bytes | None]) -> tuple[int, list[str] | None]:
-    """How many events were new, and the ids of those that were, None for all. Raises Replayed.
+def _whole(offer: Offer) -> Taken:
+    """What became of a batch that was all new."""
+    return Taken(len(offer.batch.arrivals), offer.batch.repeated)
 
-    Past the driver's cursor, whose way with fourteen parameters costs more than storing ten events.
-    """
-    formats = [Format.BINARY] * len(params)
-    result = connection.pgconn.exec_params(query(PACKAGE, "take").encode(), params, param_formats=formats)
-    if result.status != ExecStatus.TUPLES_OK:
-        raise _failure(connection, result)
-    replayed, stored, new_ids = (result.get_value(0, column) for column in range(3))
+
+def _entries(batch: Checked) -> list[Onward]:
+    span_id = os.urandom(8).hex()
+    return [onward(arrival, batch.edge_id, span_id) for arrival in batch.arrivals]
+
+
+def _take(connection: Connection, params: Sequence[bytes | None]) -> tuple[int, list[str] | None]:
+    """How many events were new, and the ids of those that were, None for all. Raises Replayed."""
+    replayed, stored, new_ids = _called(connection, "take", params)
     if replayed == b"t":
         raise Replayed
     return int(stored or 0), None if new_ids is None else msgspec.json.decode(new_ids, type=list[str])
+
+
+def _called(connection: Connection, name: str, params: Sequence[bytes | None]) -> list[bytes | None]:
+    """The one row that a query answers. Past the driver's cursor, whose way with fourteen parameters costs more than
+    storing ten events."""
+    formats = [Format.BINARY] * len(params)
+    result = connection.pgconn.exec_params(query(PACKAGE, name).encode(), params, param_formats=formats)
+    if result.status != ExecStatus.TUPLES_OK:
+        raise _failure(connection, result)
+    return [result.get_value(0, column) for column in range(result.nfields)]
 
 
 def _failure(connection: Connection, result: PGresult) -> psycopg.Error:
@@ -118,20 +163,40 @@ def _asked(connection: Connection, name: str, params: dict[str, Any]) -> list[tu
         return cursor.fetchall()
 
 
-def _columns(batch: Checked) -> Sequence[bytes | None]:
-    """Whose events they are, and the events field by field."""
-    arrivals = batch.arrivals
+def _alone(offer: Offer) -> Sequence[bytes | None]:
+    """A batch as `ingest_batch` takes it: whose events they are, the events, its signature."""
+    batch = offer.batch
+    edge = None if batch.edge_id is None else batch.edge_id.encode()
+    return (batch.tenant_id.encode(), edge, *_columns(batch.arrivals), offer.signature)
+
+
+def _together(offers: Sequence[Offer]) -> Sequence[bytes | None]:
+    """Batches, those of a tenant behind each other, as `_ingest_new` takes them: the tenants, where the events of each
+    end, the edge of each event, the events, the signatures."""
+    tenants: dict[str, int] = {}
+    edges: list[str | None] = []
+    arrivals: list[Arrival] = []
+    for offer in offers:
+        arrivals += offer.batch.arrivals
+        edges += [offer.batch.edge_id] * len(offer.batch.arrivals)
+        tenants[offer.batch.tenant_id] = len(arrivals)
+    signatures = [offer.signature for offer in offers if offer.signature is not None]
     return (
-        batch.tenant_id.encode(),
-        None if batch.edge_id is None else batch.edge_id.encode(),
-        _texts([arrival.event_id for arrival in arrivals]),
-        _texts([arrival.event_type for arrival in arrivals]),
-        text_array([arrival.payload for arrival in arrivals]),
-        time_array([arrival.occurred_at for arrival in arrivals]),
-        _texts([arrival.trace_id for arrival in arrivals]),
-        text_array([arrival.extra for arrival in arrivals]),
+        str_array(list(tenants)),
+        int_array(list(tenants.values())),
+        str_array(edges),
+        *_columns(arrivals),
+        bytea_array(signatures),
     )
 
 
-def _texts(values: Sequence[str | None]) -> bytes:
-    return text_array([None if value is None else value.encode() for value in values])
+def _columns(arrivals: Sequence[Arrival]) -> Sequence[bytes]:
+    """The events field by field."""
+    return (
+        str_array([arrival.event_id for arrival in arrivals]),
+        str_array([arrival.event_type for arrival in arrivals]),
+        text_array([arrival.payload for arrival in arrivals]),
+        time_array([arrival.occurred_at for arrival in arrivals]),
+        str_array([arrival.trace_id for arrival in arrivals]),
+        text_array([arrival.extra for arrival in arrivals]),
+    )

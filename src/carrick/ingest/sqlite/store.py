@@ -1,10 +1,10 @@
-"""The inbox in an SQLite file: a batch is one transaction."""
+"""The inbox in an SQLite file: batches that come together are one transaction; one that fails is undone alone."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,12 @@ from carrick.ingest.auth import REMEMBER_SECONDS
 from carrick.ingest.batch import Arrival, Checked
 from carrick.ingest.problems import Replayed
 from carrick.ingest.relaying import onward
-from carrick.ingest.sqlite.together import Together
-from carrick.ingest.store import Seen, Taken, Watcher
+from carrick.ingest.store import Offer, Outcome, Seen, Taken, Watcher
 from carrick.outbox.migration import Part
 from carrick.outbox.sqlite.database import Database, run
 from carrick.outbox.sqlite.database import rows as engine_rows
+from carrick.outbox.sqlite.failures import map_errors
+from carrick.outbox.sqlite.group_commit import NO_PUT_CAN_BE_KEPT
 from carrick.outbox.sqlite.migrate import check_schema
 from carrick.outbox.sqlite.moment import moment, moment_or_none, span
 from carrick.outbox.sqlite.putting import put_many_steps, put_steps
@@ -35,13 +36,15 @@ AT_ONCE = 100
 ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 WIDTH = ROW.count("?")
 
+Work = Callable[[sqlite3.Connection], Taken]
+"""What a batch does in the transaction."""
+
 
 class SqliteInbox:
     """The inbox in one file. `relay_channel`: where new events are put, nowhere when it is empty."""
 
     def __init__(self, path: str | Path, *, relay_channel: str = "", watcher: Watcher | None = None) -> None:
         self._database = Database(path)
-        self._together = Together(self._database)
         self._relay_channel = relay_channel
         self._watcher = watcher
 
@@ -52,12 +55,35 @@ class SqliteInbox:
         with self._database.read() as connection:
             check_schema(self._database.path, connection, PART)
 
-    def take(self, batch: Checked, signature: bytes | None) -> Taken:
+    def take_all(self, offers: Sequence[Offer]) -> list[Outcome]:
+        works = [self._work(offer) for offer in offers]
+        with self._database.write() as connection:
+            if len(works) == 1:
+                return [works[0](connection)]
+            return [self._apart(connection, work) for work in works]
+
+    def _apart(self, connection: sqlite3.Connection, work: Work) -> Outcome:
+        """What became of one of several batches; undone alone when it has failed. Raises what none could survive."""
+        connection.execute("savepoint batch")
+        try:
+            with map_errors(self._database.path):
+                outcome: Outcome = work(connection)
+        except NO_PUT_CAN_BE_KEPT:
+            raise
+        except Exception as error:  # noqa: BLE001  told to the one whose fault it is
+            outcome = error
+            connection.execute("rollback to batch")
+        connection.execute("release batch")
+        return outcome
+
+    def _work(self, offer: Offer) -> Work:
+        """What a batch does in the transaction; all that can be is prepared before the file is locked."""
+        batch = offer.batch
         entries = self._entries(batch)
         arrived = None if self._watcher is None else self._watcher(batch.arrivals)
 
         def work(connection: sqlite3.Connection) -> Taken:
-            if signature is not None and not _rows(connection, "remember_signature", signature=signature):
+            if offer.signature is not None and not _rows(connection, "remember_signature", signature=offer.signature):
                 raise Replayed
             new = _stored(connection, batch)
             if self._relay_channel:
@@ -66,7 +92,7 @@ class SqliteInbox:
                 arrived(connection, batch.tenant_id, new)
             return Taken(len(new), len(batch.arrivals) - len(new) + batch.repeated)
 
-        return self._together.take(work)
+        return work
 
     def recent(self, tenant_id: str, limit: int) -> list[Seen]:
         with self._database.read() as connection:

@@ -11,7 +11,7 @@ import threading
 from collections import deque
 
 from carrick.entry import NewEntry, Put
-from carrick.errors import StoreError, StoreUnavailable
+from carrick.errors import StoreError, StoreUnavailable, twin
 from carrick.outbox.sqlite.database import Database, run
 from carrick.outbox.sqlite.putting import put_many_steps, put_steps
 
@@ -108,7 +108,7 @@ class GroupCommit:
         except BaseException as error:
             for waiting in group or self._take_into(group):
                 waiting.answer = None
-                waiting.error = waiting.error or twin(error)
+                waiting.error = waiting.error or twin(_known(error))
             if not isinstance(error, Exception):
                 raise
         finally:
@@ -163,11 +163,7 @@ def _put_each(connection: sqlite3.Connection, group: list[Waiting]) -> list[tupl
     return answers
 
 
-def twin(error: BaseException) -> Exception:
-    """The same error for another thread: one that is raised twice at once mixes up its tracebacks."""
-    if not isinstance(error, Exception):
-        return StoreUnavailable("the thread that committed this was interrupted; nothing was written")
-    twin = type(error).__new__(type(error), *error.args)
-    twin.__dict__.update(error.__dict__)
-    twin.__cause__ = error
-    return twin
+def _known(error: BaseException) -> Exception:
+    if isinstance(error, Exception):
+        return error
+    return StoreUnavailable("the thread that committed this was interrupted; nothing was written")

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.pq import Format
 
-from carrick.ingest.postgres.arrays import text_array, time_array, uuid_array
+from carrick.ingest.postgres.arrays import bytea_array, int_array, str_array, text_array, time_array, uuid_array
 
 MICROSECONDS = (
     "array(select (extract(epoch from t) * 1000000)::int8 from unnest(given) with ordinality as u(t, n) order by n)"
@@ -30,9 +30,26 @@ def read_back(dsn: str, kind: str, value: bytes, shown: str = "given") -> list[A
 def test_texts_are_read_as_they_were_given(values: list[str | None], postgres_dsn: str) -> None:
     encoded = text_array([None if value is None else value.encode() for value in values])
     assert read_back(postgres_dsn, "text", encoded) == values
+    assert str_array(values) == encoded
 
 
-@pytest.mark.parametrize("values", [[], [None], [0, None, 1_777_636_800_000_001, -62_000_000_000_000_000]])
+@pytest.mark.parametrize(
+    "values", [["ab", "cd"], ["é", "a"], ["x" * 127, "y" * 127], ["x" * 128, "y" * 128], ["", ""], ["x" * 70_000] * 2]
+)
+def test_texts_of_one_length_are_read_as_they_were_given(values: list[str], postgres_dsn: str) -> None:
+    assert read_back(postgres_dsn, "text", str_array(values)) == values
+
+
+def test_numbers_and_bytes_are_read_as_they_were_given(postgres_dsn: str) -> None:
+    assert read_back(postgres_dsn, "int", int_array([1, -2, 2**31 - 1])) == [1, -2, 2**31 - 1]
+    assert read_back(postgres_dsn, "bytea", bytea_array([b"\x00\xff", b""])) == ["\\x00ff", "\\x"]
+    assert (read_back(postgres_dsn, "int", int_array([])), read_back(postgres_dsn, "bytea", bytea_array([]))) == (
+        [],
+        [],
+    )
+
+
+@pytest.mark.parametrize("values", [[], [None], [0, 1], [0, None, 1_777_636_800_000_001, -62_000_000_000_000_000]])
 def test_times_are_read_to_the_microsecond(values: list[int | None], postgres_dsn: str) -> None:
     assert read_back(postgres_dsn, "timestamptz", time_array(values), MICROSECONDS) == values
 

@@ -28,6 +28,40 @@ create index ingest_signature_seen on carrick.ingest_signature (seen_at);
 create policy carrick_tenant on carrick.inbox
   using (tenant_id = current_setting('carrick.tenant', true)) with check (tenant_id = current_setting('carrick.tenant', true));
 
+-- Takes batches of which every event is new, which is mostly so: all of them, or nothing and false. An insert that need not look
+-- for conflicts costs two thirds, and one of 800 rows half of what eight of 100 cost. Events stand tenant by tenant, those of
+-- the nth up to place p_end[n]; tenants, their events and signatures are written in order, so that whoever comes with the same
+-- ones waits instead of deadlocking. Events are relayed in the order given.
+create function carrick._ingest_new(
+  p_tenant_id text[], p_end int[], p_edge_id text[], p_event_id text[], p_event_type text[], p_payload text[],
+  p_occurred_at timestamptz[], p_trace_id text[], p_extra text[], p_signature bytea[], p_channel text, p_id uuid[],
+  p_group_key text[], p_headers text[], p_traceparent text[]) returns boolean
+  language plpgsql as $$
+declare
+  v_now timestamptz := carrick.clock();
+  a int := 1;
+  b int;
+begin
+  insert into carrick.ingest_signature (signature, seen_at) select s, v_now from unnest(p_signature) as s order by s;
+  for n in 1 .. cardinality(p_tenant_id) loop
+    b := p_end[n];
+    insert into carrick.inbox (tenant_id, event_id, event_type, edge_id, trace_id, occurred_at, received_at, extra, payload)
+    select p_tenant_id[n], e.event_id, e.event_type, e.edge_id, e.trace_id, e.occurred_at, v_now, e.extra::json, e.payload::json
+      from unnest(p_edge_id[a:b], p_event_id[a:b], p_event_type[a:b], p_payload[a:b], p_occurred_at[a:b], p_trace_id[a:b],
+                  p_extra[a:b])
+           as e(edge_id, event_id, event_type, payload, occurred_at, trace_id, extra)
+     order by e.event_id collate "C";
+    if p_channel is not null then
+      perform carrick._put_new(p_channel, p_tenant_id[n], p_id[a:b], p_event_id[a:b], p_event_type[a:b], p_payload[a:b],
+                               p_group_key[a:b], p_headers[a:b], p_occurred_at[a:b], p_traceparent[a:b]);
+    end if;
+    a := b + 1;
+  end loop;
+  return true;
+exception when unique_violation then
+  return false;
+end $$;
+
 -- Takes the events of one tenant in one round trip. Whether the request was a replay (then nothing is written), how many
 -- events were new, and which, unless it is all of them. Events are inserted in the order of their ids, so that two batches with the same events wait for
 -- each other instead of deadlocking; one that waited sees what the other committed. They are relayed in the order given.

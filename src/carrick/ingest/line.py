@@ -1,0 +1,79 @@
+"""The line before the inbox: batches that wait go in together, and each is answered for itself.
+
+Nothing sleeps to collect more: while groups are under way, the next gathers. Eight batches of a hundred events cost
+PostgreSQL half as much in one call as in eight.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from carrick.errors import twin
+from carrick.ingest.store import Offer, Outcome, Taken
+from carrick.relay.threads import Threads
+
+AT_ONCE = 2
+"""Groups under way: while one is committed, the next is prepared, and one that waits for a lock holds up half."""
+MAX_GROUP_BYTES = 1024 * 1024
+"""Of JSON text. Who sends little does not wait for others' much, and a statement stays of a usual size."""
+
+
+TakeAll = Callable[[Sequence[Offer]], Sequence[Outcome]]
+
+
+class _Place(NamedTuple):
+    offer: Offer
+    size: int
+    answer: asyncio.Future[Taken]
+
+
+class Line:
+    """Batches on their way into one inbox, by its `take_all`. Used from one event loop."""
+
+    def __init__(self, take_all: TakeAll, threads: Threads) -> None:
+        self._take_all = take_all
+        self._threads = threads
+        self._waiting: deque[_Place] = deque()
+        self._serving: set[asyncio.Task[None]] = set()
+
+    async def take(self, offer: Offer, size: int) -> Taken:
+        """What became of a batch with that many bytes. Raises BatchRefused or CarrickError; then nothing is stored."""
+        loop = asyncio.get_running_loop()
+        place = _Place(offer, size, loop.create_future())
+        self._waiting.append(place)
+        if len(self._serving) < AT_ONCE:
+            serving = loop.create_task(self._serve())
+            self._serving.add(serving)
+            serving.add_done_callback(self._serving.discard)
+        return await place.answer
+
+    async def _serve(self) -> None:
+        while group := self._next_group():
+            outcomes = await self._outcomes([place.offer for place in group])
+            for place, outcome in zip(group, outcomes, strict=True):
+                if place.answer.done():  # who asked has gone
+                    continue
+                if isinstance(outcome, Taken):
+                    place.answer.set_result(outcome)
+                else:
+                    place.answer.set_exception(outcome)
+
+    def _next_group(self) -> list[_Place]:
+        """Who came first, and as many behind as go together."""
+        group: list[_Place] = []
+        size = 0
+        while self._waiting:
+            size += self._waiting[0].size
+            if group and size > MAX_GROUP_BYTES:
+                break
+            group.append(self._waiting.popleft())
+        return group
+
+    async def _outcomes(self, offers: Sequence[Offer]) -> Sequence[Outcome]:
+        try:
+            return await self._threads.call(self._take_all, offers)
+        except Exception as error:  # noqa: BLE001  everybody who waits for it gets it
+            return [twin(error) for _ in offers]
