@@ -69,6 +69,28 @@ class TestTwoClaimers:
         second.commit()
         assert deliver(second, TOKEN_B) == 2
 
+    def test_an_open_claim_of_one_entry_keeps_no_other_from_anybody(self, opened: Open) -> None:
+        first, second = opened(), opened()
+        channel(first, "c")
+        waiting = [put(first, "c") for _ in range(3)]
+        second.never_wait()
+        first.begin()
+        assert claim(first, "c", TOKEN_A, 1) == waiting[:1]
+        assert claim(second, "c", TOKEN_B) == waiting[1:]
+        first.commit()
+
+    @pytest.mark.parametrize("mode", ["stream", "ordered", "coalesce"])
+    def test_the_only_entry_goes_to_one_of_two_open_claims_and_neither_waits(self, opened: Open, mode: str) -> None:
+        first, second = opened(), opened()
+        channel(first, "c", f'{{"mode": "{mode}"}}')
+        only = put(first, "c", group="g")
+        for session in (first, second):
+            session.never_wait()
+            session.begin()
+        assert (claim(first, "c", TOKEN_A), claim(second, "c", TOKEN_B)) == ([only], [])
+        first.commit()
+        second.commit()
+
     @pytest.mark.parametrize("mode", ["stream", "ordered", "coalesce"])
     def test_entries_of_a_dead_worker_go_to_one_of_two_claimers(
         self, opened: Open, postgres_dsn: str, mode: str

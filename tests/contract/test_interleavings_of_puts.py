@@ -234,6 +234,7 @@ class TestBetweenTheStatementsOfAClaim:
     ) -> None:
         slow, quick = sessions
         entry_id = put(slow, "c", group="g")
+        slow.run("select carrick.put('c', 'e', '1', group_key => 'later', delay_seconds => 1000)")  # there is a choice
         barrier = Barrier(newest_postgres_dsn, "carrick._lock_groups(bigint[])")
         barrier.install()
         with barrier.closed(slow):

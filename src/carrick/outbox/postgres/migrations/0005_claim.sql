@@ -190,6 +190,27 @@ create function carrick._start_probe(p_channel text, p_until timestamptz) return
   update carrick.gate g set closed_until = p_until, asked = false where g.channel = p_channel and g.scope = '*'
 $$;
 
+-- The entry that waits, if it is the only one of its channel: then turns, ranks and limits have nothing to decide, and whoever was
+-- woken by a put at rest has it in half the time. Empty when it may not go yet or somebody else has it; null when there is a choice,
+-- or when it comes back apart.
+create function carrick._pick_only(p_channel text, p_now timestamptz, p_floor timestamptz) returns tid[]
+  language plpgsql as $$
+declare
+  v_only boolean;
+  v_picked tid[];
+begin
+  with near as materialized (select w.ctid as at, w.special from carrick.work w where w.channel = p_channel limit 2)
+  select count(*) = 1 and not bool_or(n.special),
+         array(select w.ctid from carrick.work w
+                where w.ctid = any(array(select o.at from near o)) and (select count(*) from near) = 1
+                  and w.due <= p_now and w.rank >= p_floor and not w.special
+                  and (w.group_key is null or not exists (select from carrick._hold(p_channel, w.tenant_id, w.group_key)))
+                  for update skip locked)
+    into v_only, v_picked
+    from near n;
+  return case when v_only then v_picked end;
+end $$;
+
 create function carrick._claim(
   p_channel text, p_owner text, p_max_rows int, p_max_bytes int, p_lease_seconds int, p_tenant text, p_token uuid,
   p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_fresh_seconds double precision)
@@ -209,7 +230,8 @@ declare
   v_probe boolean := false;
   v_rows int;
   v_grouped boolean := c.mode <> 'stream';
-  v_frozen boolean;
+  v_frozen boolean := false;
+  v_only boolean;
   v_picked tid[];
 begin
   if p_fresh_seconds < 0 or p_fresh_seconds > 31622400 then
@@ -234,8 +256,14 @@ begin
     end if;
   end if;
   v_rows := case when v_probe then 1 else coalesce(p_max_rows, c.batch_rows) end;
-  v_picked := carrick._pick(c, p_tenant, v_now, v_floor, v_rows, coalesce(p_max_bytes, c.batch_bytes), p_known, p_mark_ranks,
-                            p_mark_seqs, v_gated);
+  if p_known is null and p_tenant is null and not v_gated then
+    v_picked := carrick._pick_only(p_channel, v_now, v_floor);
+  end if;
+  v_only := v_picked is not null;
+  if not v_only then
+    v_picked := carrick._pick(c, p_tenant, v_now, v_floor, v_rows, coalesce(p_max_bytes, c.batch_bytes), p_known, p_mark_ranks,
+                              p_mark_seqs, v_gated);
+  end if;
   if v_picked = '{}' and p_known is not null then -- the marks were only a hint
     v_picked := carrick._pick(c, p_tenant, v_now, v_floor, v_rows, coalesce(p_max_bytes, c.batch_bytes), null, null, null, v_gated);
   end if;
@@ -248,7 +276,9 @@ begin
   if v_probe then
     perform carrick._start_probe(p_channel, v_until);
   end if;
-  v_frozen := exists (select from carrick._at(v_picked[1]) w cross join lateral carrick._trouble(w.seq) t where t.frozen_batch is not null);
+  if not v_only then -- what is frozen comes back apart
+    v_frozen := exists (select from carrick._at(v_picked[1]) w cross join lateral carrick._trouble(w.seq) t where t.frozen_batch is not null);
+  end if;
   return query
   with taken as (
     delete from carrick.work w where w.ctid = any(v_picked) returning w.*),
