@@ -53,11 +53,10 @@ class Limits(NamedTuple):
 def claim(connection: sqlite3.Connection, name: str, limits: Limits) -> Batch:
     """Take due entries, in delivery order; leases that have ended are taken back first. Raises UnknownChannel."""
     channel = known_channel(connection, name)
-    ((now,),) = rows(connection, "now")
-    ((expired, special, low),) = rows(connection, "claim_view", channel=name, now=now)
+    ((now, expired, gated, special, low),) = rows(connection, "claim_view", channel=name)
     if expired:
         return_expired(connection, channel, now, now)
-    gates = rows(connection, "claim_gates", channel=name, now=now)
+    gates = rows(connection, "claim_gates", channel=name, now=now) if gated else []
     scopes = [scope for scope, half_open in gates if not half_open]
     probe = any(half_open for _, half_open in gates)
     empty = Batch(channel=name, token=limits.token, lease_expires_at=None, entries=())
@@ -76,8 +75,23 @@ def claim(connection: sqlite3.Connection, name: str, limits: Limits) -> Batch:
         held_tenants=[scope.removeprefix("tenant:") for scope in scopes if scope.startswith("tenant:")],
         held_principals=[scope.removeprefix("principal:") for scope in scopes if scope.startswith("principal:")],
     )
-    picked = _choose(search, comes_apart=bool(special or expired) and not fresh)
+    comes_apart = bool(special or expired) and not fresh
+    picked = None if gates or comes_apart or limits.tenant is not None else _only(search)
+    if picked is None:
+        picked = _choose(search, comes_apart=comes_apart)
     return _take(search, limits, picked, probe=probe) if picked.offers else empty
+
+
+def _only(search: Search) -> Pick | None:
+    """The entry that waits, if it is the only one of the channel: then turns, ranks and limits have nothing to decide.
+
+    Whoever is woken by a put at rest finds it so. None when there is a choice.
+    """
+    waiting = search.ask("claim_only", grouped=search.channel.mode is not Mode.STREAM)
+    if len(waiting) != 1:
+        return None
+    *offer, may_go = waiting[0]
+    return Pick([offer] if may_go else [])
 
 
 def _choose(search: Search, *, comes_apart: bool) -> Pick:

@@ -34,6 +34,13 @@ class ClaimContract:
         assert claim(store)
         assert not claim(store)
 
+    def test_in_a_stream_entries_of_a_group_are_claimed_by_several(self, store: Store) -> None:
+        declare(store)
+        put(store, group_key="g")
+        assert claim(store)
+        put(store, group_key="g")
+        assert claim(store)
+
     def test_a_claim_takes_at_most_the_rows_asked_for_oldest_first(self, store: Store) -> None:
         declare(store)
         waiting = put_run(store, 5)
