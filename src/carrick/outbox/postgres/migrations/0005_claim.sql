@@ -191,24 +191,24 @@ create function carrick._start_probe(p_channel text, p_until timestamptz) return
 $$;
 
 -- The entry that waits, if it is the only one of its channel: then turns, ranks and limits have nothing to decide, and whoever was
--- woken by a put at rest has it in half the time. Empty when it may not go yet or somebody else has it; null when there is a choice,
--- or when it comes back apart.
+-- woken by a put at rest has it in two thirds of the time. Empty when it may not go yet, or somebody else has it, or none waits; null
+-- when there is a choice, or when it comes back apart.
 create function carrick._pick_only(p_channel text, p_now timestamptz, p_floor timestamptz) returns tid[]
   language plpgsql as $$
 declare
-  v_only boolean;
+  v_choice boolean;
   v_picked tid[];
 begin
   with near as materialized (select w.ctid as at, w.special from carrick.work w where w.channel = p_channel limit 2)
-  select count(*) = 1 and not bool_or(n.special),
+  select count(*) = 2 or coalesce(bool_or(n.special), false),
          array(select w.ctid from carrick.work w
                 where w.ctid = any(array(select o.at from near o)) and (select count(*) from near) = 1
                   and w.due <= p_now and w.rank >= p_floor and not w.special
                   and (w.group_key is null or not exists (select from carrick._hold(p_channel, w.tenant_id, w.group_key)))
                   for update skip locked)
-    into v_only, v_picked
+    into v_choice, v_picked
     from near n;
-  return case when v_only then v_picked end;
+  return case when not v_choice then v_picked end;
 end $$;
 
 create function carrick._claim(
