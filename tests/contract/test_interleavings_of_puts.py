@@ -277,6 +277,31 @@ class TestBetweenTheStatementsOfAClaim:
         assert step.result() == [(free,)]
 
 
+@pytest.mark.parametrize(
+    "call",
+    ["carrick.redrive('c', array[%s]::uuid[])", "carrick.discard('c', array[%s]::uuid[])"],
+    ids=["redrive", "discard"],
+)
+def test_what_was_dead_when_it_was_looked_for_and_is_delivered_by_now_stays_so(
+    newest_postgres_dsn: str, call: str
+) -> None:
+    barrier = Barrier(newest_postgres_dsn, "carrick._lock_dead(bigint[])")
+    barrier.install()
+    with Session(newest_postgres_dsn) as slow, Session(newest_postgres_dsn) as quick:
+        channel(slow, "c")
+        entry_id = put(slow, "c")
+        claim(slow, "c", TOKEN_A)
+        slow.run("select from carrick.finish(%s, %s)", TOKEN_A, f'[{{"id": "{entry_id}", "outcome": "rejected"}}]')
+        with barrier.closed(slow):
+            step = slow.start(f"select {call}", entry_id)
+            step.until_it_waits(newest_postgres_dsn)
+            assert quick.run("select carrick.redrive('c', array[%s]::uuid[])", entry_id) == [(1,)]
+            assert claim(quick, "c", TOKEN_B) == [entry_id]
+            assert deliver(quick, TOKEN_B) == 1
+        assert step.result() == [(0,)]
+        assert states(quick, entry_id) == [State.DELIVERED]
+
+
 def test_a_session_that_would_wait_is_told_so(opened: Open) -> None:
     """The proof that never_wait proves something."""
     first, second = opened(), opened()

@@ -1,21 +1,27 @@
 -- Sending dead entries round again, and removing ended entries: those past their retention, or dead ones by name.
 
--- Those of the given entries that are dead, for that reason if one is given, the longest dead first; locked.
-create function carrick._lock_dead(p_channel text, p_ids uuid[], p_reason text, p_max int) returns bigint[]
-  language plpgsql
+-- Those of the given entries that are dead, for that reason if one is given, the longest dead first.
+create function carrick._dead_among(p_channel text, p_ids uuid[], p_reason text, p_max int) returns bigint[]
+  language plpgsql stable
   set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
-declare
-  v_seqs bigint[] := array(
+begin
+  return array(
     select e.seq from (select distinct u.id from unnest(p_ids) as u(id)) i
      cross join lateral carrick._record(i.id) r
      cross join lateral carrick._ended(r.seq) e
      where e.channel = p_channel and e.state = 'dead' and (p_reason is null or e.dlq_reason = p_reason)
      order by e.ended_at, e.seq limit p_max);
+end $$;
+
+-- Locks dead entries; those that somebody else has, or has sent round since they were found, drop out.
+create function carrick._lock_dead(p_seqs bigint[]) returns bigint[]
+  language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 begin
   return array(
     select x.seq
-      from (select e.seq, e.state, e.ended_at from carrick.ended e where e.seq = any(v_seqs) offset 0 for update skip locked) x
-     where x.state = 'dead' -- still: another may have sent it round in between
+      from (select e.seq, e.state, e.ended_at from carrick.ended e where e.seq = any(p_seqs) offset 0 for update skip locked) x
+     where x.state = 'dead'
      order by x.ended_at, x.seq);
 end $$;
 
@@ -48,7 +54,7 @@ begin
        where e.channel = v_channel and e.state = 'dead' and (v_reason is null or e.dlq_reason = v_reason)
        order by e.ended_at, e.seq limit v_max for update skip locked);
   else
-    v_seqs := carrick._lock_dead(v_channel, v_ids, v_reason, v_max);
+    v_seqs := carrick._lock_dead(carrick._dead_among(v_channel, v_ids, v_reason, v_max));
   end if;
   if dry_run or v_seqs = '{}' then
     return cardinality(v_seqs);
@@ -101,7 +107,7 @@ declare
   c carrick.channel := carrick._known_channel(v_channel);
   v_seqs bigint[];
 begin
-  v_seqs := carrick._lock_dead(v_channel, v_ids, null, null);
+  v_seqs := carrick._lock_dead(carrick._dead_among(v_channel, v_ids, null, null));
   if v_seqs <> '{}' then
     perform carrick._remove(c, v_seqs);
   end if;
