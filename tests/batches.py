@@ -8,7 +8,7 @@ from typing import Any
 
 from carrick.ingest.batch import Checked, read_batch
 from carrick.ingest.body import MAX_BODY_BYTES
-from carrick.ingest.store import Inbox, Offer, Taken
+from carrick.ingest.store import Inbox, Offer, Taken, take_one
 from carrick.sinks.signing import signature
 
 PATH = "/api/v1/edge/batch"
@@ -58,10 +58,7 @@ def checked(*events: Any, **fields: Any) -> Checked:
 
 def take(inbox: Inbox, batch: Checked, signature: bytes | None = None) -> Taken:
     """Take a batch alone. Raises what is wrong with it."""
-    (outcome,) = inbox.take_all([Offer(batch, signature)])
-    if isinstance(outcome, Exception):
-        raise outcome
-    return outcome
+    return take_one(inbox, Offer(batch, signature))
 
 
 def numbered(count: int, prefix: str = "e", **fields: Any) -> list[dict[str, Any]]:

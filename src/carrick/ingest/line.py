@@ -17,21 +17,19 @@ from carrick.relay.threads import Threads
 
 AT_ONCE = 2
 """Groups under way: while one is committed, the next is prepared, and one that waits for a lock holds up half."""
-MAX_GROUP_BYTES = 1024 * 1024
-"""Of JSON text. Who sends little does not wait for others' much, and a statement stays of a usual size."""
-
+MOST = 64
+"""Batches of a group, so that a statement stays of a usual size."""
 
 TakeAll = Callable[[Sequence[Offer]], Sequence[Outcome]]
 
 
 class _Place(NamedTuple):
     offer: Offer
-    size: int
     answer: asyncio.Future[Taken]
 
 
 class Line:
-    """Batches on their way into one inbox, by its `take_all`. Used from one event loop."""
+    """Small batches on their way into one inbox, by its `take_all`. Used from one event loop."""
 
     def __init__(self, take_all: TakeAll, threads: Threads) -> None:
         self._take_all = take_all
@@ -39,10 +37,10 @@ class Line:
         self._waiting: deque[_Place] = deque()
         self._serving: set[asyncio.Task[None]] = set()
 
-    async def take(self, offer: Offer, size: int) -> Taken:
-        """What became of a batch with that many bytes. Raises BatchRefused or CarrickError; then nothing is stored."""
+    async def take(self, offer: Offer) -> Taken:
+        """What became of a batch. Raises BatchRefused or CarrickError; then nothing is stored."""
         loop = asyncio.get_running_loop()
-        place = _Place(offer, size, loop.create_future())
+        place = _Place(offer, loop.create_future())
         self._waiting.append(place)
         if len(self._serving) < AT_ONCE:
             serving = loop.create_task(self._serve())
@@ -62,15 +60,8 @@ class Line:
                     place.answer.set_exception(outcome)
 
     def _next_group(self) -> list[_Place]:
-        """Who came first, and as many behind as go together."""
-        group: list[_Place] = []
-        size = 0
-        while self._waiting:
-            size += self._waiting[0].size
-            if group and size > MAX_GROUP_BYTES:
-                break
-            group.append(self._waiting.popleft())
-        return group
+        """Those that came first."""
+        return [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST))]
 
     async def _outcomes(self, offers: Sequence[Offer]) -> Sequence[Outcome]:
         try:

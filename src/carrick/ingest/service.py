@@ -14,7 +14,6 @@ from carrick.ingest.api import Api
 from carrick.ingest.auth import Guard
 from carrick.ingest.body import MAX_BODY_BYTES
 from carrick.ingest.desk import Desk
-from carrick.ingest.line import Line
 from carrick.ingest.metrics import IngestMetrics
 from carrick.ingest.store import Inbox
 from carrick.outbox.store import Store
@@ -72,10 +71,9 @@ class Ingest:
             self._threads.close()
 
     def _api(self, guard: Guard, metrics: IngestMetrics) -> Api:
-        line = Line(self._inbox.take_all, self._threads)
         return Api(
             self._inbox,
-            Desk(line, guard, self._threads, max_payload_bytes=self._max_payload_bytes),
+            Desk(self._inbox, guard, self._threads, max_payload_bytes=self._max_payload_bytes),
             guard,
             self._threads,
             metrics,

@@ -68,3 +68,11 @@ class Inbox(Protocol):
 
     def prune(self, retention_days: float, *, max_rows: int) -> int:
         """Forget events that came longer ago, at most so many, and old signatures; how many events."""
+
+
+def take_one(inbox: Inbox, offer: Offer) -> Taken:
+    """Take a batch alone. Raises what is wrong with it."""
+    (outcome,) = inbox.take_all([offer])
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +17,11 @@ from carrick.ingest import auth
 from carrick.ingest.answers import Verdict
 from carrick.ingest.body import MAX_BODY_BYTES
 from carrick.ingest.desk import SMALL_BYTES, Desk
-from carrick.ingest.line import Line
-from carrick.ingest.problems import TooLarge
-from carrick.ingest.store import Offer, Outcome, Taken
+from carrick.ingest.problems import TooLarge, Unreadable
+from carrick.ingest.sqlite.store import SqliteInbox
 from carrick.relay.threads import Threads
 from tests.batches import PATH, body, event, numbered
+from tests.sqlite_file import whole_file
 
 
 class NotedGuard(auth.Guard, frozen=True, kw_only=True):
@@ -31,43 +33,59 @@ class NotedGuard(auth.Guard, frozen=True, kw_only=True):
         self.seen.append(threading.current_thread().name)
 
 
-def taken(text: bytes, encoding: str = "identity") -> tuple[Verdict, list[str]]:
-    """The answer, and the threads in which the batch was looked at."""
-    guard = NotedGuard(seen=[])
+Take = Callable[..., tuple[Verdict, list[str]]]
+"""The answer to a body with this encoding, and the threads in which it was looked at."""
 
-    def take_all(offers: Sequence[Offer]) -> Sequence[Outcome]:
-        return [Taken(len(offer.batch.arrivals), offer.batch.repeated) for offer in offers]
 
-    async def story(threads: Threads) -> Verdict:
-        desk = Desk(Line(take_all, threads), guard, threads, max_payload_bytes=MAX_BODY_BYTES)
-        return await desk.take(auth.Request(method="POST", path=PATH, headers={}, body=text), encoding, 0)
+@pytest.fixture
+def taken(tmp_path: Path) -> Iterator[Take]:
+    whole_file(tmp_path / "inbox.db")
 
-    with closing(Threads(1)) as threads:
-        return asyncio.run(story(threads)), guard.seen
+    def take(text: bytes, encoding: str = "identity") -> tuple[Verdict, list[str]]:
+        guard = NotedGuard(seen=[])
+
+        async def story() -> Verdict:
+            desk = Desk(inbox, guard, threads, max_payload_bytes=MAX_BODY_BYTES)
+            return await desk.take(auth.Request(method="POST", path=PATH, headers={}, body=text), encoding, 0)
+
+        return asyncio.run(story()), guard.seen
+
+    with closing(SqliteInbox(tmp_path / "inbox.db")) as inbox, closing(Threads(1)) as threads:
+        yield take
 
 
 def large(**fields: Any) -> bytes:
     return body(*numbered(3), event("e-3", payload="x" * SMALL_BYTES), **fields)
 
 
-def test_a_small_batch_is_read_in_the_event_loop() -> None:
+def test_a_small_batch_is_read_in_the_event_loop(taken: Take) -> None:
     verdict, seen = taken(body(*numbered(4), event("e-0")))
     assert (verdict.accepted, verdict.duplicated, seen) == (4, 1, ["MainThread"])
 
 
-def test_a_large_batch_is_read_in_a_thread() -> None:
+def test_a_large_batch_is_read_in_a_thread(taken: Take) -> None:
     assert taken(large()) == (Verdict(accepted=4, duplicated=0, rejected=0, errors=[]), ["carrick-store"])
 
 
-def test_a_small_body_that_unfolds_to_much_is_read_in_a_thread() -> None:
+def test_a_small_body_that_unfolds_to_much_is_read_in_a_thread(taken: Take) -> None:
     verdict, seen = taken(gzip.compress(large()), "gzip")
     assert (verdict.accepted, seen) == (4, ["MainThread", "carrick-store"])
 
 
-def test_a_bomb_is_refused_with_the_limit_of_all_bodies() -> None:
+def test_a_compressed_body_of_some_size_is_not_tried_in_the_event_loop(taken: Take) -> None:
+    noise = random.Random(1).randbytes(SMALL_BYTES // 4).hex()
+    assert taken(gzip.compress(body(event("e", payload=noise))), "gzip")[1] == ["carrick-store"]
+
+
+def test_a_large_batch_that_is_refused_is_told_so(taken: Take) -> None:
+    with pytest.raises(Unreadable, match="not JSON"):
+        taken(large()[:-1])
+
+
+def test_a_bomb_is_refused_with_the_limit_of_all_bodies(taken: Take) -> None:
     with pytest.raises(TooLarge, match=f"{MAX_BODY_BYTES:,}"):
         taken(gzip.compress(b" " * (MAX_BODY_BYTES + 1)), "gzip")
 
 
-def test_a_batch_without_events_is_answered_without_the_inbox() -> None:
+def test_a_batch_without_events_is_answered_without_the_inbox(taken: Take) -> None:
     assert taken(body())[0] == Verdict(accepted=0, duplicated=0, rejected=0, errors=[])

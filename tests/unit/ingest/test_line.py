@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import Any
 
 from carrick.errors import StoreUnavailable
-from carrick.ingest.line import AT_ONCE, MAX_GROUP_BYTES, Line
+from carrick.ingest.line import AT_ONCE, MOST, Line
 from carrick.ingest.problems import Replayed
 from carrick.ingest.store import Offer, Outcome, Taken
 from carrick.relay.threads import Threads
@@ -55,8 +55,8 @@ class Queue:
         self._line = line
         self.tasks: list[asyncio.Task[Taken]] = []
 
-    async def join(self, *names: str, size: int = 100) -> None:
-        self.tasks += [asyncio.create_task(self._line.take(offer(name), size)) for name in names]
+    async def join(self, *names: str) -> None:
+        self.tasks += [asyncio.create_task(self._line.take(offer(name))) for name in names]
         await asyncio.sleep(0)
 
 
@@ -151,16 +151,15 @@ def test_who_has_gone_does_not_disturb_the_others() -> None:
     run(inbox, story)
 
 
-def test_a_group_has_no_more_bytes_than_it_may_but_a_large_batch_goes_alone() -> None:
+def test_a_group_has_no_more_batches_than_it_may() -> None:
     inbox = SlowInbox()
+    names = [f"n-{n}" for n in range(MOST + 2)]
 
     async def story(threads: Threads) -> None:
         queue = await crowded(inbox, threads)
-        await queue.join("a", "b", "c", size=MAX_GROUP_BYTES // 2)
-        await queue.join("large", size=2 * MAX_GROUP_BYTES)
-        await queue.join("d")
-        inbox.let_go(AT_ONCE + 4)
+        await queue.join(*names)
+        inbox.let_go(AT_ONCE + 2)
         await asyncio.gather(*queue.tasks)
 
     run(inbox, story)
-    assert sorted(inbox.groups[AT_ONCE:]) == [["a", "b"], ["c"], ["d"], ["large"]]
+    assert sorted(inbox.groups[AT_ONCE:], key=len) == [names[MOST:], names[:MOST]]
