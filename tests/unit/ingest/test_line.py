@@ -73,8 +73,8 @@ async def crowded(inbox: SlowInbox, threads: Threads) -> Queue:
 
 
 def run(inbox: SlowInbox, story: Any) -> None:
-    with closing(Threads(AT_ONCE)) as threads:
-        asyncio.run(story(threads))
+    with closing(Threads(AT_ONCE + 3)) as threads:
+        asyncio.run(asyncio.wait_for(story(threads), LONG))
 
 
 def test_who_finds_the_inbox_idle_is_taken_at_once_and_alone() -> None:
@@ -94,8 +94,10 @@ def test_those_that_wait_are_taken_together_in_the_order_they_came() -> None:
 
     async def story(threads: Threads) -> None:
         queue = await crowded(inbox, threads)
-        await queue.join("a", "b", "c")
-        inbox.let_go(AT_ONCE + 1)
+        for name in ("a", "b", "c"):
+            await queue.join(name)
+            await asyncio.sleep(0)  # whoever could serve it has its turn
+        inbox.let_go(AT_ONCE + 3)
         await asyncio.gather(*queue.tasks)
 
     run(inbox, story)
