@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -60,16 +61,28 @@ class KafkaDestination:
     async def silent(self) -> AsyncIterator[Silence]:
         asked, gone = asyncio.Event(), asyncio.Event()
 
-        async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            while await reader.read(1024):
-                asked.set()
-            gone.set()
-            writer.close()
+        loop = asyncio.get_running_loop()
 
-        async with await asyncio.start_server(listen, "127.0.0.1", 0) as server:
-            host, port = server.sockets[0].getsockname()
-            async with closing(KafkaSink(f"{host}:{port}", topic=self._topic)) as sink:
-                yield Silence(sink, asked, gone)
+        async def listen(connection: socket.socket) -> None:
+            with connection:
+                while await loop.sock_recv(connection, 1024):
+                    asked.set()
+            gone.set()
+
+        async def accept(listener: socket.socket, group: asyncio.TaskGroup) -> None:
+            while True:
+                connection, _ = await loop.sock_accept(listener)
+                group.create_task(listen(connection))
+
+        # asyncio's own server would leave a task behind when a client that tries again comes as it closes
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.setblocking(False)
+            host, port = listener.getsockname()
+            async with asyncio.TaskGroup() as group:
+                accepting = group.create_task(accept(listener, group))
+                async with closing(KafkaSink(f"{host}:{port}", topic=self._topic)) as sink:
+                    yield Silence(sink, asked, gone)
+                accepting.cancel()
 
     def received(self) -> list[tuple[str, bytes]]:
         messages = read_back(self._servers, self._topic, message_count(self._servers, self._topic))
