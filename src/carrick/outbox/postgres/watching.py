@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.adapt import Transformer
@@ -29,9 +29,28 @@ NOTIFICATIONS = "carrick_put"
 PATIENCE_SECONDS = 30.0
 """How long a claim may take here: a connection that has died in silence must not hold up the relay."""
 PARAMETER = re.compile(r"%\((\w+)\)s")
-CLAIM = query(PACKAGE, "claim")
-CLAIM_PARAMETERS = list(dict.fromkeys(PARAMETER.findall(CLAIM)))
-"""In the order in which the server counts them."""
+
+
+class Statement(NamedTuple):
+    """A query as the server counts its parameters, and their names in that order."""
+
+    text: str
+    parameters: list[str]
+
+
+def _numbered(name: str) -> Statement:
+    text = query(PACKAGE, name)
+    parameters = list(dict.fromkeys(PARAMETER.findall(text)))
+    return Statement(PARAMETER.sub(lambda found: f"${parameters.index(found[1]) + 1}", text), parameters)
+
+
+STATEMENTS = {name: _numbered(name) for name in ("claim_only", "claim")}
+"""What claims, in the order in which it is tried: mostly one entry waits."""
+FRESH = b"""
+deallocate all;
+set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_bitmapscan = off; set jit = off
+"""
+"""Before anything is prepared: no statistics choose a plan here, as in `_claim`."""
 
 
 class PostgresWatch:
@@ -106,7 +125,7 @@ class Ears:
         return self._has_heard and not self._claiming and self._fault is None
 
     async def claim(self, claim: Claim) -> list[tuple[Any, ...]]:
-        """The rows that claim.sql answers. Without marks, which matter while much is claimed. Raises psycopg's errors.
+        """The rows of what is claimed. Without marks, which matter while much is claimed. Raises psycopg's errors.
 
         Whoever is cancelled meanwhile leaves an answer that nobody reads: then this connection is given up.
         """
@@ -114,9 +133,10 @@ class Ears:
         try:
             if not self._is_prepared:
                 await self._prepare()
-            given = [None if value is None else str(value).encode() for value in _in_order(claim)]
-            self.connection.pgconn.send_query_prepared(b"", given, result_format=Format.BINARY)
-            result = await self._result()
+            for name in STATEMENTS:
+                result = await self._ask(name, claim)
+                if result.ntuples:
+                    break
         except asyncio.CancelledError:
             self._fail(psycopg.OperationalError("the answer to a claim was not waited for"))
             raise
@@ -134,11 +154,20 @@ class Ears:
         await self.connection.close()
 
     async def _prepare(self) -> None:
-        """The claim becomes this session's nameless statement; nothing else is ever one here."""
-        text = PARAMETER.sub(lambda found: f"${CLAIM_PARAMETERS.index(found[1]) + 1}", CLAIM)
-        self.connection.pgconn.send_prepare(b"", text.encode())
+        """Each way to claim becomes a statement of this session, of its own name."""
+        self.connection.pgconn.send_query(FRESH)
         await self._result()
+        for name, (text, _) in STATEMENTS.items():
+            self.connection.pgconn.send_prepare(name.encode(), text.encode())
+            await self._result()
         self._is_prepared = True
+
+    async def _ask(self, name: str, claim: Claim) -> PGresult:
+        given = claim._asdict()
+        values = [given.get(parameter) for parameter in STATEMENTS[name].parameters]
+        texts = [None if value is None else str(value).encode() for value in values]
+        self.connection.pgconn.send_query_prepared(name.encode(), texts, result_format=Format.BINARY)
+        return await self._result()
 
     async def _result(self) -> PGresult:
         """The answer to what was sent, when its transaction is over. Raises psycopg's errors."""
@@ -180,8 +209,3 @@ class Ears:
             self._fault = fault
             self._loop.remove_reader(self._socket)
         self._stirred.set()
-
-
-def _in_order(claim: Claim) -> list[Any]:
-    given = claim._asdict()
-    return [given.get(name) for name in CLAIM_PARAMETERS]

@@ -31,6 +31,26 @@ class OrderedContract:
         assert ids(claim(store, max_rows=2)) == others
         assert not claim(store, max_rows=2)
 
+    def test_a_batch_is_filled_with_followers_that_are_younger_than_a_queue_behind_a_waiting_head(
+        self, ordered: Store
+    ) -> None:
+        head = put(ordered, group_key="busy")
+        ordered.finish(claim(ordered).token, {head: Outcome.retry(after=HOUR)})
+        heads = [put(ordered, group_key=name) for name in "abc"]
+        put_run(ordered, 7, group_key="busy")
+        followers = [put(ordered, group_key=name) for _ in range(3) for name in "abc"]
+        assert sorted(ids(claim(ordered, max_rows=10))) == sorted([*heads, *followers[:7]])
+
+    @pytest.mark.parametrize("tenant", ["a", "b"])
+    def test_entries_without_a_group_before_it_do_not_carry_a_waiting_group_along(
+        self, ordered: Store, tenant: str
+    ) -> None:
+        head = put(ordered, tenant_id=tenant, group_key="g")
+        ordered.finish(claim(ordered).token, {head: Outcome.retry(after=HOUR)})
+        alone = [put(ordered, tenant_id="a"), put(ordered, tenant_id="b")]
+        put(ordered, tenant_id=tenant, group_key="g")
+        assert drain(ordered) == [alone]
+
     def test_a_group_that_is_claimed_is_not_claimed_again(self, ordered: Store) -> None:
         put_run(ordered, 3, group_key="g")
         first = claim(ordered, max_rows=1)

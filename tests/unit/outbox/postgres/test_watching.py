@@ -98,16 +98,23 @@ async def listening(store: PostgresStore) -> PostgresWatch:
     return watch
 
 
-def test_what_was_heard_of_is_claimed_there_as_the_store_would(store: PostgresStore) -> None:
+def claimed(store: PostgresStore) -> Batch:
+    """What is claimed where a put was heard of."""
+
     async def main() -> Batch | None:
         watch = await listening(store)
-        store.put(sample(channel="c", payload=b'{"n": 1}'))
         batch = await watch.claim("c", "me", **ASKED)
         await watch.close()
         return batch
 
     batch = asyncio.run(main())
     assert batch is not None
+    return batch
+
+
+def test_what_was_heard_of_is_claimed_there_as_the_store_would(store: PostgresStore) -> None:
+    store.put(sample(channel="c", payload=b'{"n": 1}'))
+    batch = claimed(store)
     (entry,) = batch
     assert (entry.payload, batch.lease_seconds) == (b'{"n": 1}', 120)
     assert store.standing(entry.id).state == State.CLAIMED
@@ -115,16 +122,20 @@ def test_what_was_heard_of_is_claimed_there_as_the_store_would(store: PostgresSt
     assert store.claim("c", "me").entries[0] == entry
 
 
-def test_nothing_due_is_an_empty_claim(store: PostgresStore) -> None:
-    async def main() -> Batch | None:
-        watch = await listening(store)
-        batch = await watch.claim("c", "me", **ASKED)
-        await watch.close()
-        return batch
+def test_entries_that_wait_together_are_claimed_together(store: PostgresStore) -> None:
+    store.put_many([sample(channel="c", payload=b"%d" % n) for n in range(3)])
+    assert [entry.payload for entry in claimed(store)] == [b"0", b"1", b"2"]
 
-    batch = asyncio.run(main())
-    assert batch is not None
-    assert len(batch) == 0
+
+def test_the_only_entry_is_not_waited_for_while_another_claims_it(store: PostgresStore) -> None:
+    store.put(sample(channel="c"))
+    with psycopg.connect(store._dsn) as other:
+        assert len(other.execute("select from carrick.claim('c', 'other')").fetchall()) == 1
+        assert len(claimed(store)) == 0
+
+
+def test_nothing_due_is_an_empty_claim(store: PostgresStore) -> None:
+    assert len(claimed(store)) == 0
 
 
 def test_who_has_heard_nothing_does_not_claim(store: PostgresStore) -> None:
@@ -192,7 +203,7 @@ def test_a_claim_whose_statement_is_gone_is_left_to_the_store_and_the_next_one_p
         watch = await listening(store)
         answers = [await watch.claim("c", "me", **ASKED)]
         assert watch._ears is not None
-        watch._ears.connection.pgconn.exec_(b"select 1")  # a simple query takes the place of the nameless statement
+        watch._ears.connection.pgconn.exec_(b"deallocate all")
         answers += [await watch.claim("c", "me", **ASKED) for _ in range(2)]
         await watch.close()
         return answers

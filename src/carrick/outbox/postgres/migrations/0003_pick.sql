@@ -50,31 +50,34 @@ begin
 end $$;
 
 -- Independent entries of the given tenants, each tenant its share, oldest rank first; up to the limits, and locked.
--- `cut`: the limit in bytes left some out.
+-- `cut`: the limit in bytes left some out. `grouped`: some belong to a group, whether they may go or not.
 -- `p_mark_ranks` and `p_mark_seqs`: per tenant, where to start: where an earlier scan left off (a hint), or where fresh
 -- entries begin; null starts at the oldest.
 create function carrick._pick_stream(
   p_channel text, p_lanes text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_now timestamptz,
-  p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint, out picked tid[], out cut boolean)
+  p_horizon timestamptz, p_held_principals text[], p_rows int, p_bytes bigint, out picked tid[], out cut boolean, out grouped boolean)
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   v_more tid[];
   v_bytes bigint;
+  v_grouped boolean;
   v_share int := greatest(1, ceil(p_rows::numeric / greatest(1, cardinality(p_lanes))));
 begin
   picked := '{}';
+  grouped := false;
   for pass in 1..2 loop -- the second pass gives what some tenants left over to the others
-    select array_agg(x.at order by x.place, x.lane) filter (where f.fits), max(x.upto) filter (where f.fits), bool_or(x.upto > p_bytes)
-      into v_more, v_bytes, cut
+    select array_agg(x.at order by x.place, x.lane) filter (where f.fits), max(x.upto) filter (where f.fits), bool_or(x.upto > p_bytes),
+           bool_or(x.is_grouped)
+      into v_more, v_bytes, cut, v_grouped
       from (
-        select w.at, lane.n as lane, w.place, row_number() over (order by w.place, lane.n) as n,
+        select w.at, lane.n as lane, w.place, w.is_grouped, row_number() over (order by w.place, lane.n) as n,
                sum(w.size) over (order by w.place, lane.n) as upto
           from unnest(p_lanes, p_mark_ranks, p_mark_seqs) with ordinality as lane(tenant, mark_rank, mark_seq, n)
          cross join lateral (
-           select y.at, y.size, row_number() over (order by y.rank, y.seq) as place
+           select y.at, y.size, y.is_grouped, row_number() over (order by y.rank, y.seq) as place
              from (
-               select z.ctid as at, z.seq, z.size, z.rank from carrick.work z
+               select z.ctid as at, z.seq, z.size, z.rank, z.group_key is not null as is_grouped from carrick.work z
                 where z.channel = p_channel and z.tenant_id = lane.tenant
                   and (z.rank, z.seq) > (coalesce(lane.mark_rank, '-infinity'), coalesce(lane.mark_seq, 0))
                   and z.rank <= p_horizon and z.due <= p_now and not z.special
@@ -87,6 +90,7 @@ begin
      cross join lateral (select x.upto <= p_bytes or (x.n = 1 and picked = '{}') as fits) f;
     exit when v_more is null;
     picked := picked || v_more;
+    grouped := grouped or v_grouped;
     exit when cut or cardinality(p_lanes) = 1 or cardinality(picked) >= p_rows;
     p_bytes := p_bytes - v_bytes;
     exit when p_bytes <= 0;
@@ -99,13 +103,13 @@ end $$;
 -- It looks at the oldest entries first. Where most of those wait behind the head of their group, it goes from group to
 -- group instead, so that a long queue behind one head costs the others nothing. Not so for fresh entries, those from
 -- `p_floor` on: all groups are too many to look at for a claim that passes over a backlog.
+-- `last`: the highest number among the oldest, where there are more: whoever follows the heads is mostly not beyond it.
 create function carrick._heads(
   p_channel text, p_fair boolean, p_lanes text[], p_now timestamptz, p_floor timestamptz, p_horizon timestamptz,
-  p_held_principals text[], p_share int, p_rows int) returns tid[]
+  p_held_principals text[], p_share int, p_rows int, out heads tid[], out last bigint)
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off as $$
 declare
-  v_heads tid[];
   v_looked int;
   v_look int;
   v_served bigint[];
@@ -113,21 +117,21 @@ declare
 begin
   foreach v_look in array array[p_share, 8 * p_share] loop
     select array_agg(h.at order by case when p_fair then h.place end, case when p_fair then h.lane end, h.rank, h.seq),
-           coalesce(max(h.looked), 0), coalesce(array_agg(distinct h.lane), '{}')
-      into v_heads, v_looked, v_served
+           coalesce(max(h.looked), 0), coalesce(array_agg(distinct h.lane), '{}'), max(h.last)
+      into heads, v_looked, v_served, last
       from (
-        select w.at, w.seq, w.rank, w.looked, lane.n as lane, row_number() over (partition by lane.n order by w.rank, w.seq) as place
+        select w.at, w.seq, w.rank, w.looked, w.last, lane.n as lane, row_number() over (partition by lane.n order by w.rank, w.seq) as place
           from unnest(p_lanes) with ordinality as lane(tenant, n)
          cross join lateral (
            -- of a group that is seen more than once, only the first can be its head
-           select array_agg(y.at) filter (where y.group_key is null or y.nth = 1) as places, count(*) as looked
-             from (select x.at, x.group_key, row_number() over (partition by x.group_key order by x.seq) as nth
+           select array_agg(y.at) filter (where y.group_key is null or y.nth = 1) as places, count(*) as looked, max(y.seq) as last
+             from (select x.at, x.group_key, x.seq, row_number() over (partition by x.group_key order by x.seq) as nth
                      from (select w.ctid as at, w.group_key, w.seq from carrick.work w
                             where w.channel = p_channel and w.tenant_id = lane.tenant and w.rank >= p_floor and w.rank <= p_horizon
                               and w.due <= p_now and not w.special and (w.principal is null or w.principal <> all (p_held_principals))
                             order by w.rank, w.seq limit v_look) x) y) near
          cross join lateral (
-           select z.ctid as at, z.seq, z.rank, near.looked from carrick.work z
+           select z.ctid as at, z.seq, z.rank, near.looked, near.last from carrick.work z
             where z.ctid = any(near.places)
               and (z.group_key is null
                    or (not exists (select from carrick._earlier(p_channel, lane.tenant, z.group_key, z.seq))
@@ -138,18 +142,20 @@ begin
         ) h;
     -- a tenant of whom nothing was found must not be passed over while more of it waits than was looked at
     v_hidden := array(select p_lanes[n] from generate_subscripts(p_lanes, 1) n where n <> all (v_served));
-    if (4 * coalesce(cardinality(v_heads), 0) >= p_rows
-        or (v_heads is not null and v_looked < v_look)
+    if (4 * coalesce(cardinality(heads), 0) >= p_rows
+        or (heads is not null and v_looked < v_look)
         or not carrick._many_wait(p_channel, p_lanes, p_floor, p_now, v_look))
        and not carrick._many_wait(p_channel, v_hidden, p_floor, p_now, v_look) then
-      return v_heads;
+      last := case when v_looked >= v_look then last end;
+      return;
     end if;
   end loop;
+  last := null;
   if p_floor > '-infinity' then
-    return v_heads;
+    return;
   end if;
   select array_agg(h.at order by case when p_fair then h.place end, case when p_fair then h.lane end, h.rank, h.seq)
-    into v_heads
+    into heads
     from (
       select w.at, w.seq, w.rank, lane.n as lane, row_number() over (partition by lane.n order by w.rank, w.seq) as place
         from unnest(p_lanes) with ordinality as lane(tenant, n)
@@ -160,7 +166,6 @@ begin
           limit p_share
           for update skip locked) w
       ) h;
-  return v_heads;
 end $$;
 
 -- Whether some tenant has that many entries due: then not all of them have been looked at.
@@ -200,6 +205,13 @@ begin
        and (w.principal is null or w.principal <> all (p_held_principals)));
 end $$;
 
+-- Whether the oldest entry of a tenant belongs to a group.
+create function carrick._begins_grouped(p_channel text, p_tenant text, p_floor timestamptz) returns boolean
+  language sql stable as $$
+  select coalesce((select w.group_key is not null from carrick.work w
+                    where w.channel = p_channel and w.tenant_id = p_tenant and w.rank >= p_floor order by w.rank, w.seq limit 1), false)
+$$;
+
 -- Entries of the given tenants in runs: per group the oldest and what may follow it. All earlier entries of a group are
 -- delivered or dead, or earlier in this very batch (G5).
 -- Tenants share the batch, or, where the channel is not fair, the oldest go first whoever's they are.
@@ -213,36 +225,52 @@ declare
   v_heads tid[];
   v_run int;
   v_runs bigint[];
+  v_last bigint;
+  c_endless constant bigint := 9223372036854775807;
 begin
-  v_heads := carrick._heads(p_channel, p_fair, p_lanes, p_now, p_floor, p_horizon, p_held_principals, v_share, p_rows);
+  select h.heads, h.last into v_heads, v_last
+    from carrick._heads(p_channel, p_fair, p_lanes, p_now, p_floor, p_horizon, p_held_principals, v_share, p_rows) h;
   if v_heads is null then
     picked := '{}';
     return;
   end if;
   v_heads := v_heads[1:p_rows];
-  v_run := case when cardinality(v_heads) >= p_rows then 1
-                else least(p_rows, ceil(1.5 * p_rows / cardinality(v_heads)))::int end; -- half more than is needed: not all have as many
-  -- followers, until the first that may not go yet; then the first entry of every run, the second of every run, ...
-  select array_agg(x.seq order by x.place, x.head) filter (where x.n <= p_rows and (x.upto <= p_bytes or x.n = 1)),
-         bool_or(x.upto > p_bytes)
-    into v_runs, cut
-    from (
-      select f.seq, f.place, head.n as head, row_number() over (order by f.place, head.n) as n, sum(f.size) over (order by f.place, head.n) as upto
-        from unnest(v_heads) with ordinality as head(at, n)
-       cross join lateral carrick._at(head.at) h
-       cross join lateral (
-         select h.seq, h.size, 1 as place
-         union all
-         select y.seq, y.size, 1 + y.place
-           from (select z.seq, z.size, row_number() over run as place,
-                        bool_and(z.due <= p_now and z.rank >= p_floor and not z.special
-                                 and (z.principal is null or z.principal <> all (p_held_principals))) over run as ready
-                   from (select w.* from carrick._group(p_channel, h.tenant_id, h.group_key) w
-                          where w.seq > h.seq and v_run > 1
-                          order by w.group_key, w.seq limit v_run - 1) z
-                 window run as (order by z.group_key, z.seq)) y
-          where y.ready) f
-      ) x;
+  if cardinality(v_heads) = p_rows then -- no room for followers; the heads are locked
+    select array_agg(x.at order by x.n) filter (where x.upto <= p_bytes or x.n = 1), bool_or(x.upto > p_bytes)
+      into picked, cut
+      from (select head.at, head.n, sum(h.size) over (order by head.n) as upto
+              from unnest(v_heads) with ordinality as head(at, n) cross join lateral carrick._at(head.at) h) x;
+    return;
+  end if;
+  v_run := least(p_rows, ceil(1.5 * p_rows / cardinality(v_heads))); -- half more than is needed: not all have as many
+  v_last := coalesce(v_last, c_endless);
+  loop
+    -- followers, until the first that may not go yet; then the first entry of every run, the second of every run, ...
+    -- up to the last that is as old as the heads, for a look into a long group reads a page of it; without that end only where they are too few
+    select array_agg(x.seq order by x.place, x.head) filter (where x.n <= p_rows and (x.upto <= p_bytes or x.n = 1)),
+           bool_or(x.upto > p_bytes)
+      into v_runs, cut
+      from (
+        select r.seq, r.place, r.head, row_number() over (order by r.place, r.head) as n, sum(r.size) over (order by r.place, r.head) as upto
+          from (
+            select f.seq, f.size, head.n as head, row_number() over run as place, bool_and(f.ready) over run as ready
+              from unnest(v_heads) with ordinality as head(at, n)
+             cross join lateral carrick._at(head.at) h
+             cross join lateral (
+               select h.seq, h.size, true as ready
+               union all
+               select z.seq, z.size, z.due <= p_now and z.rank >= p_floor and not z.special
+                                     and (z.principal is null or z.principal <> all (p_held_principals))
+                 from (select w.* from carrick.work w
+                        where w.channel = p_channel and w.tenant_id = h.tenant_id and w.group_key >= h.group_key
+                          and (w.group_key, w.seq) <= (h.group_key, v_last) and w.seq > h.seq
+                        order by w.group_key, w.seq limit v_run - 1) z) f
+            window run as (partition by head.n order by f.seq)) r
+         where r.ready
+        ) x;
+    exit when v_last = c_endless or cut or cardinality(v_runs) >= p_rows;
+    v_last := c_endless;
+  end loop;
   picked := carrick._lock_groups(v_runs);
 end $$;
 

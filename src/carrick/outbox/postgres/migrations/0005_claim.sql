@@ -9,8 +9,7 @@ declare
   v_got int;
 begin
   with wanted as materialized (
-    select distinct w.tenant_id, w.group_key from unnest(p_picked) as p(at) cross join lateral carrick._at(p.at) w
-     where w.group_key is not null order by 1, 2),
+    select distinct w.tenant_id, w.group_key from carrick.work w where w.ctid = any(p_picked) and w.group_key is not null order by 1, 2),
   got as (
     insert into carrick.hold (channel, tenant_id, group_key, batch_id)
     select p_channel, tenant_id, group_key, p_batch from wanted
@@ -136,6 +135,7 @@ create function carrick._pick_lanes(
 declare
   v_ranks timestamptz[];
   v_seqs bigint[];
+  v_grouped boolean;
 begin
   if p_lanes = '{}' then
     picked := '{}';
@@ -151,9 +151,17 @@ begin
          cross join lateral (select array_position(p_known, l.tenant) as at) k
          cross join lateral (select p_mark_ranks[k.at] as rank, p_mark_seqs[k.at] as seq) m;
       end if;
-      select x.* into picked, cut
+      select x.picked, x.cut into picked, cut
         from carrick._pick_stream(c.name, p_lanes, v_ranks, v_seqs, p_now, p_horizon, p_held_principals, p_rows, p_bytes) x;
     when 'ordered' then
+      if not carrick._begins_grouped(c.name, p_lanes[1], p_floor) then -- then perhaps none does, and nothing is in order
+        select x.picked, x.cut, x.grouped into picked, cut, v_grouped
+          from carrick._pick_stream(c.name, p_lanes, array_fill(p_floor, array[cardinality(p_lanes)]), null, p_now, p_horizon,
+                                    p_held_principals, p_rows, p_bytes) x;
+        if not v_grouped then
+          return;
+        end if;
+      end if;
       select x.* into picked, cut
         from carrick._pick_ordered(c.name, true, p_lanes, p_now, p_floor, p_horizon, p_held_principals, p_rows, p_bytes) x;
     when 'coalesce' then
@@ -190,27 +198,6 @@ create function carrick._start_probe(p_channel text, p_until timestamptz) return
   update carrick.gate g set closed_until = p_until, asked = false where g.channel = p_channel and g.scope = '*'
 $$;
 
--- The entry that waits, if it is the only one of its channel: then turns, ranks and limits have nothing to decide, and whoever was
--- woken by a put at rest has it in two thirds of the time. Empty when it may not go yet, or somebody else has it, or none waits; null
--- when there is a choice, or when it comes back apart.
-create function carrick._pick_only(p_channel text, p_now timestamptz, p_floor timestamptz) returns tid[]
-  language plpgsql as $$
-declare
-  v_choice boolean;
-  v_picked tid[];
-begin
-  with near as materialized (select w.ctid as at, w.special from carrick.work w where w.channel = p_channel limit 2)
-  select count(*) = 2 or coalesce(bool_or(n.special), false),
-         array(select w.ctid from carrick.work w
-                where w.ctid = any(array(select o.at from near o)) and (select count(*) from near) = 1
-                  and w.due <= p_now and w.rank >= p_floor and not w.special
-                  and (w.group_key is null or not exists (select from carrick._hold(p_channel, w.tenant_id, w.group_key)))
-                  for update skip locked)
-    into v_choice, v_picked
-    from near n;
-  return case when not v_choice then v_picked end;
-end $$;
-
 create function carrick._claim(
   p_channel text, p_owner text, p_max_rows int, p_max_bytes int, p_lease_seconds int, p_tenant text, p_token uuid,
   p_known text[], p_mark_ranks timestamptz[], p_mark_seqs bigint[], p_fresh_seconds double precision)
@@ -230,8 +217,7 @@ declare
   v_probe boolean := false;
   v_rows int;
   v_grouped boolean := c.mode <> 'stream';
-  v_frozen boolean := false;
-  v_only boolean;
+  v_frozen boolean;
   v_picked tid[];
 begin
   if p_fresh_seconds < 0 or p_fresh_seconds > 31622400 then
@@ -256,14 +242,11 @@ begin
     end if;
   end if;
   v_rows := case when v_probe then 1 else coalesce(p_max_rows, c.batch_rows) end;
-  if p_known is null and p_tenant is null and not v_gated then
-    v_picked := carrick._pick_only(p_channel, v_now, v_floor);
+  if not exists (select from carrick.work w where w.channel = p_channel) then
+    return;
   end if;
-  v_only := v_picked is not null;
-  if not v_only then
-    v_picked := carrick._pick(c, p_tenant, v_now, v_floor, v_rows, coalesce(p_max_bytes, c.batch_bytes), p_known, p_mark_ranks,
-                              p_mark_seqs, v_gated);
-  end if;
+  v_picked := carrick._pick(c, p_tenant, v_now, v_floor, v_rows, coalesce(p_max_bytes, c.batch_bytes), p_known, p_mark_ranks,
+                            p_mark_seqs, v_gated);
   if v_picked = '{}' and p_known is not null then -- the marks were only a hint
     v_picked := carrick._pick(c, p_tenant, v_now, v_floor, v_rows, coalesce(p_max_bytes, c.batch_bytes), null, null, null, v_gated);
   end if;
@@ -276,9 +259,7 @@ begin
   if v_probe then
     perform carrick._start_probe(p_channel, v_until);
   end if;
-  if not v_only then -- what is frozen comes back apart
-    v_frozen := exists (select from carrick._at(v_picked[1]) w cross join lateral carrick._trouble(w.seq) t where t.frozen_batch is not null);
-  end if;
+  v_frozen := exists (select from carrick._at(v_picked[1]) w cross join lateral carrick._trouble(w.seq) t where t.frozen_batch is not null);
   return query
   with taken as (
     delete from carrick.work w where w.ctid = any(v_picked) returning w.*),
@@ -296,12 +277,13 @@ begin
          r.created_at,
          coalesce(x.attempt_count, 0), coalesce(x.crash_count, 0), x.intent,
          v_token, v_until, v_batch, p_owner, v_now, t.due, v_probe
-    from (select t.*, min(t.rank) over (partition by case when v_grouped then t.tenant_id end,
-                                                     case when v_grouped then coalesce(t.group_key, t.id::text) end) as unit_rank
+    from (select t.*, case when v_grouped and t.group_key is not null
+                           then min(t.rank) over (partition by case when v_grouped then t.group_key end, case when v_grouped then t.tenant_id end)
+                           else t.rank end as unit_rank
             from taken t) t
    cross join lateral carrick._record(t.id) r
     left join lateral carrick._trouble(case when t.troubled then t.seq end) x on true
-   order by case when v_frozen then null when v_grouped then t.unit_rank else t.rank end, case when v_grouped then t.tenant_id end,
+   order by case when not v_frozen then t.unit_rank end, case when v_grouped then t.tenant_id end,
             case when v_grouped then t.group_key end, t.seq;
 end $$;
 
