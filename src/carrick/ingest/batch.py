@@ -22,6 +22,8 @@ MAX_EVENTS = 1000
 MAX_SAID = 500
 """Characters of a message about one event."""
 VERSION = "1."
+CERTAINLY_FLAT = 2 * DEEPEST
+"""Bytes in which nothing can be nested too deeply."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EDGES = frozenset({1, 9999})
 """Years in which a time may lie outside of what every database can hold, once it is in UTC."""
@@ -207,7 +209,7 @@ def _further(text: bytes) -> bytes | None:
     found = _encode(further)
     if len(found) > MAX_HEADERS_BYTES:
         raise _Bad(f"the further fields have {len(found):,} bytes; accepted: at most {MAX_HEADERS_BYTES:,}")
-    if b"\\u0000" in found or (len(found) > 2 * DEEPEST and depth_exceeds(found, DEEPEST)):
+    if b"\\u0000" in found or (len(found) > CERTAINLY_FLAT and depth_exceeds(found, DEEPEST)):
         raise _Bad("a further field contains NUL or is nested too deeply")
     try:
         _decode(found)
@@ -227,7 +229,10 @@ def _at_once(batch: Batch, max_payload_bytes: int) -> list[Arrival] | None:
         or not {event.tenant_id for event in events} <= {None, batch.tenant_id}
         or not all(version.startswith(VERSION) for version in {event.schema_version for event in events})
         or not EDGES.isdisjoint({when.year for when in moments if when is not None})
-        or any(_payload_fault(payload, max_payload_bytes) for payload in payloads)
+        or (
+            max(map(len, payloads), default=0) > min(max_payload_bytes, CERTAINLY_FLAT)
+            and any(_payload_fault(payload, max_payload_bytes) for payload in payloads)
+        )
     ):
         return None
     times = [None if when is None else _since_epoch(when) for when in moments]
@@ -238,7 +243,7 @@ def _at_once(batch: Batch, max_payload_bytes: int) -> list[Arrival] | None:
 def _payload_fault(payload: bytes, max_payload_bytes: int) -> str | None:
     if len(payload) > max_payload_bytes:
         return f"payload: has {len(payload):,} bytes; accepted: at most {max_payload_bytes:,}"
-    if len(payload) > 2 * DEEPEST and depth_exceeds(payload, DEEPEST):
+    if len(payload) > CERTAINLY_FLAT and depth_exceeds(payload, DEEPEST):
         return f"payload: nested deeper than {DEEPEST} levels"
     return None
 

@@ -70,6 +70,11 @@ class Inbox(Protocol):
         """Forget events that came longer ago, at most so many, and old signatures; how many events."""
 
 
+def whole(offer: Offer) -> Taken:
+    """What became of a batch that was all new."""
+    return Taken(len(offer.batch.arrivals), offer.batch.repeated)
+
+
 def take_one(inbox: Inbox, offer: Offer) -> Taken:
     """Take a batch alone. Raises what is wrong with it."""
     (outcome,) = inbox.take_all([offer])

@@ -20,7 +20,7 @@ from carrick.ingest.batch import Arrival, Checked
 from carrick.ingest.postgres.arrays import bytea_array, int_array, str_array, text_array, time_array, uuid_array
 from carrick.ingest.problems import Replayed
 from carrick.ingest.relaying import Onward, onward
-from carrick.ingest.store import Arrived, Offer, Outcome, Seen, Taken, Watcher
+from carrick.ingest.store import Arrived, Offer, Outcome, Seen, Taken, Watcher, whole
 from carrick.outbox.ids import new_ids
 from carrick.outbox.migration import Part
 from carrick.outbox.postgres.connections import Connection, Connections
@@ -53,7 +53,7 @@ class PostgresInbox:
         plain = [offer for offer, arrived in zip(offers, watched, strict=True) if arrived is None]
         are_taken = len(plain) > 1 and self._takes_new(plain)
         return [
-            _whole(offer) if are_taken and arrived is None else self._outcome(offer, arrived)
+            whole(offer) if are_taken and arrived is None else self._outcome(offer, arrived)
             for offer, arrived in zip(offers, watched, strict=True)
         ]
 
@@ -114,11 +114,6 @@ class PostgresInbox:
     def _rows(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
         with self._connections.connection() as connection:
             return _asked(connection, name, params)
-
-
-def _whole(offer: Offer) -> Taken:
-    """What became of a batch that was all new."""
-    return Taken(len(offer.batch.arrivals), offer.batch.repeated)
 
 
 def _entries(batch: Checked) -> list[Onward]:

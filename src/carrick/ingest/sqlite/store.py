@@ -1,4 +1,7 @@
-"""The inbox in an SQLite file: batches that come together are one transaction; one that fails is undone alone."""
+"""The inbox in an SQLite file: batches that come together are one transaction, and mostly one statement or two.
+
+One that fails, or holds what is known already, is taken apart from the others: what became of it is its own affair.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -17,7 +21,7 @@ from carrick.ingest.auth import REMEMBER_SECONDS
 from carrick.ingest.batch import Arrival, Checked
 from carrick.ingest.problems import Replayed
 from carrick.ingest.relaying import onward
-from carrick.ingest.store import Offer, Outcome, Seen, Taken, Watcher
+from carrick.ingest.store import Arrived, Offer, Outcome, Seen, Taken, Watcher, whole
 from carrick.outbox.migration import Part
 from carrick.outbox.sqlite.database import Database, run
 from carrick.outbox.sqlite.database import rows as engine_rows
@@ -28,16 +32,36 @@ from carrick.outbox.sqlite.moment import moment, moment_or_none, span
 from carrick.outbox.sqlite.putting import put_many_steps, put_steps
 from carrick.outbox.statement import query
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 PACKAGE = "carrick.ingest.sqlite"
 PART = Part("ingest", PACKAGE)
 DAY_SECONDS = 86_400
-AT_ONCE = 100
-"""Events that one statement stores."""
+AT_ONCE = (500, 100)
+"""Events that one statement stores; what is left over has one of its own. The driver gives up the interpreter in each
+call, and beside a busy event loop waits long to get it back: so calls should be few, of statements that it knows."""
 ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 WIDTH = ROW.count("?")
+RECEIVED_AT = 6
+"""Its place in a row."""
 
-Work = Callable[[sqlite3.Connection], Taken]
-"""What a batch does in the transaction."""
+Values = list[str | int | None]
+"""Rows of events, one behind the other, without the time of their arrival."""
+
+
+class _Ready(NamedTuple):
+    """A batch with all that could be prepared before the file is locked."""
+
+    offer: Offer
+    values: Values
+    entries: dict[str, NewEntry]
+    """What the relay's channel gets for each event."""
+    arrived: Arrived | None
+
+
+class _NotNew(Exception):
+    """Some events of several batches are known already."""
 
 
 class SqliteInbox:
@@ -56,43 +80,58 @@ class SqliteInbox:
             check_schema(self._database.path, connection, PART)
 
     def take_all(self, offers: Sequence[Offer]) -> list[Outcome]:
-        works = [self._work(offer) for offer in offers]
+        batches = [self._ready(offer) for offer in offers]
         with self._database.write() as connection:
-            if len(works) == 1:
-                return [works[0](connection)]
-            return [self._apart(connection, work) for work in works]
+            if len(batches) == 1:
+                return [self._taken(connection, batches[0])]
+            if (
+                all(batch.arrived is None for batch in batches)
+                and self._apart(connection, self._all_new, batches) is True
+            ):
+                return [whole(batch.offer) for batch in batches]
+            return [self._apart(connection, self._taken, batch) for batch in batches]
 
-    def _apart(self, connection: sqlite3.Connection, work: Work) -> Outcome:
-        """What became of one of several batches; undone alone when it has failed. Raises what none could survive."""
-        connection.execute("savepoint batch")
+    def _apart(
+        self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection, T], R], given: T
+    ) -> R | Exception:
+        """What the work answers, or how it has failed; then it is undone alone. Raises what nothing could survive."""
+        connection.execute("savepoint apart")
         try:
             with map_errors(self._database.path):
-                outcome: Outcome = work(connection)
+                outcome: R | Exception = work(connection, given)
         except NO_PUT_CAN_BE_KEPT:
             raise
         except Exception as error:  # noqa: BLE001  told to the one whose fault it is
             outcome = error
-            connection.execute("rollback to batch")
-        connection.execute("release batch")
+            connection.execute("rollback to apart")
+        connection.execute("release apart")
         return outcome
 
-    def _work(self, offer: Offer) -> Work:
-        """What a batch does in the transaction; all that can be is prepared before the file is locked."""
+    def _all_new(self, connection: sqlite3.Connection, batches: Sequence[_Ready]) -> bool:
+        """Store batches of nothing but new events, as most are. Raises _NotNew, or what is wrong with one of them."""
+        for batch in batches:
+            _remember(connection, batch.offer)
+        values = list(chain.from_iterable(batch.values for batch in batches))
+        if _store(connection, values) < len(values) // WIDTH:
+            raise _NotNew
+        if self._relay_channel:
+            run(connection, put_many_steps([entry for batch in batches for entry in batch.entries.values()]))
+        return True
+
+    def _taken(self, connection: sqlite3.Connection, batch: _Ready) -> Taken:
+        _remember(connection, batch.offer)
+        new = _stored(connection, batch)
+        if self._relay_channel:
+            _put(connection, [batch.entries[arrival.event_id] for arrival in new])
+        checked = batch.offer.batch
+        if new and batch.arrived is not None:
+            batch.arrived(connection, checked.tenant_id, new)
+        return Taken(len(new), len(checked.arrivals) - len(new) + checked.repeated)
+
+    def _ready(self, offer: Offer) -> _Ready:
         batch = offer.batch
-        entries = self._entries(batch)
         arrived = None if self._watcher is None else self._watcher(batch.arrivals)
-
-        def work(connection: sqlite3.Connection) -> Taken:
-            if offer.signature is not None and not _rows(connection, "remember_signature", signature=offer.signature):
-                raise Replayed
-            new = _stored(connection, batch)
-            if self._relay_channel:
-                _put(connection, [entries[arrival.event_id] for arrival in new])
-            if new and arrived is not None:
-                arrived(connection, batch.tenant_id, new)
-            return Taken(len(new), len(batch.arrivals) - len(new) + batch.repeated)
-
-        return work
+        return _Ready(offer, _values(batch), self._entries(batch), arrived)
 
     def recent(self, tenant_id: str, limit: int) -> list[Seen]:
         with self._database.read() as connection:
@@ -117,7 +156,7 @@ class SqliteInbox:
             return connection.execute(query(PACKAGE, "prune"), {"before": before, "max_rows": max_rows}).rowcount
 
     def _entries(self, batch: Checked) -> dict[str, NewEntry]:
-        """What the relay's channel gets for each event; made before the file is locked."""
+        """What the relay's channel gets for each event."""
         if not self._relay_channel:
             return {}
         span_id = os.urandom(8).hex()
@@ -138,28 +177,42 @@ class SqliteInbox:
         )
 
 
-def _stored(connection: sqlite3.Connection, batch: Checked) -> Sequence[Arrival]:
+def _remember(connection: sqlite3.Connection, offer: Offer) -> None:
+    """Remember the signature, if there is one. Raises Replayed."""
+    if offer.signature is not None and not _rows(connection, "remember_signature", signature=offer.signature):
+        raise Replayed
+
+
+def _stored(connection: sqlite3.Connection, batch: _Ready) -> Sequence[Arrival]:
     """Store the events that are not there yet, and say which. Nobody else can store one meanwhile."""
-    values = _values(batch, _now(connection))
-    count = 0
-    for at in range(0, len(values), AT_ONCE * WIDTH):
-        some = values[at : at + AT_ONCE * WIDTH]
-        count += connection.execute(_take(len(some) // WIDTH), some).rowcount
-    if count == len(batch.arrivals):
-        return batch.arrivals
+    arrivals = batch.offer.batch.arrivals
+    count = _store(connection, batch.values)
+    if count == len(arrivals):
+        return arrivals
     new = {event_id for (event_id,) in _rows(connection, "newest", count=count)}
-    return [arrival for arrival in batch.arrivals if arrival.event_id in new]
+    return [arrival for arrival in arrivals if arrival.event_id in new]
+
+
+def _store(connection: sqlite3.Connection, values: Values) -> int:
+    """Store the rows that are not there yet, in as few calls as can be; how many."""
+    values[RECEIVED_AT::WIDTH] = [_now(connection)] * (len(values) // WIDTH)
+    stored = at = 0
+    while rows := (len(values) - at) // WIDTH:
+        count = next((size for size in AT_ONCE if size <= rows), rows)
+        stored += connection.execute(_take(count), values[at : at + count * WIDTH]).rowcount
+        at += count * WIDTH
+    return stored
 
 
 @cache
 def _take(count: int) -> str:
-    """The statement that stores so many events. The driver gives up the interpreter in each call, and waits for it."""
+    """The statement that stores so many events."""
     before, row, after = query(PACKAGE, "take").partition(ROW)
     return before + ", ".join([row] * count) + after
 
 
-def _values(batch: Checked, received_at: int) -> list[str | int | None]:
-    """The rows of the events, one behind the other; put together column by column, which is much faster."""
+def _values(batch: Checked) -> Values:
+    """The rows of the events; put together column by column, which is much faster."""
     arrivals = batch.arrivals
     columns: tuple[Sequence[str | int | None], ...] = (
         [batch.tenant_id] * len(arrivals),
@@ -168,11 +221,11 @@ def _values(batch: Checked, received_at: int) -> list[str | int | None]:
         [batch.edge_id] * len(arrivals),
         [arrival.trace_id for arrival in arrivals],
         [arrival.occurred_at for arrival in arrivals],
-        [received_at] * len(arrivals),
+        [None] * len(arrivals),
         [None if arrival.extra is None else arrival.extra.decode() for arrival in arrivals],
         [arrival.payload.decode() for arrival in arrivals],
     )
-    values: list[str | int | None] = [None] * (WIDTH * len(arrivals))
+    values: Values = [None] * (WIDTH * len(arrivals))
     for place, column in enumerate(columns):
         values[place::WIDTH] = column
     return values
