@@ -1,4 +1,8 @@
-"""The forwarder end to end: database to receiver beside a bare client, its memory, and how soon it is ready."""
+"""The forwarder end to end: database to receiver beside a bare client, its memory, and how soon it is ready.
+
+There are two receivers: the ingest as `carrick ingest` starts it, which stores every event and relays it on, and one that
+only counts them. To the second a bare client sends as fast as it can compress: nothing beside a database comes near.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -23,6 +27,7 @@ import psycopg
 
 from bench import raw_postgres as raw
 from bench.http_sink import ENTRIES, ENTRY_LIST
+from bench.ingest import PATH, PORT, bodies, serving
 from bench.measure import Result
 from bench.postgres import PAYLOAD, database
 from carrick import Outbox
@@ -61,13 +66,13 @@ def measured(work: Callable[[], Coroutine[Any, Any, int]]) -> Measured:
     return count, time.perf_counter() - started, time.process_time() - used
 
 
-def forward(url: str, port: int) -> Measured:
+def forward(url: str, receiver: str) -> Measured:
     """Everything that waits, through relay and HTTP sink."""
     with Outbox.connect(url) as outbox:
         channel = outbox.store.channels()["cloud"]
 
         async def work() -> int:
-            sink = HttpSink(CloudSettings(url=f"http://127.0.0.1:{port}/batch"), edge_id="bench")
+            sink = HttpSink(CloudSettings(url=receiver), edge_id="bench")
             relay = Relay(outbox.store, sink, channel, RelaySettings(owner="bench", in_flight=IN_FLIGHT))
             try:
                 return (await relay.once()).delivered
@@ -78,42 +83,38 @@ def forward(url: str, port: int) -> Measured:
 
 
 @asynccontextmanager
-async def posting(port: int) -> AsyncIterator[Send]:
+async def posting(receiver: str) -> AsyncIterator[Send]:
     """Posts a body, compressed as the sink does, from a bare client."""
     async with aiohttp.ClientSession() as session:
         headers = {"content-type": "application/json", "content-encoding": "gzip"}
         pack = partial(gzip.compress, compresslevel=GZIP_LEVEL)
 
         async def send(body: bytes) -> None:
-            async with session.post(f"http://127.0.0.1:{port}/batch", data=pack(body), headers=headers) as response:
+            async with session.post(receiver, data=pack(body), headers=headers) as response:
                 response.raise_for_status()
                 await response.read()
 
         yield send
 
 
-def bare(port: int, count: int, batch: int) -> Measured:
+def bare(receiver: str, made: Sequence[bytes], batch: int) -> Measured:
     """As many events of the same bytes, ready as JSON: no database, no outcomes."""
-    entries = [ENTRY_LIST[number % ENTRIES] for number in range(batch)]
-    body = body_of(entries, edge_id="bench", sent_at=datetime.now(UTC))
 
     async def work() -> int:
-        left = count // batch
+        waiting = list(made)
 
         async def sending(send: Send) -> None:
-            nonlocal left
-            while left > 0:
-                left -= 1
-                await send(body)
+            while waiting:
+                await send(waiting.pop())
 
-        async with posting(port) as send:
+        async with posting(receiver) as send:
             await asyncio.gather(*[sending(send) for _ in range(IN_FLIGHT)])
-        return count
+        return len(made) * batch
 
     return measured(work)
 
 
-def plain(url: str, port: int, batch: int) -> Measured:
+def plain(url: str, receiver: str, batch: int) -> Measured:
     """A forwarder in plain SQL: claim, post, finish. It knows no order, tenants, gates, retries or crashes."""
 
     async def work() -> int:
@@ -129,7 +130,7 @@ def plain(url: str, port: int, batch: int) -> Measured:
                     handled += len(rows)
             return handled
 
-        async with posting(port) as send:
+        async with posting(receiver) as send:
             return sum(await asyncio.gather(*[draining(send) for _ in range(IN_FLIGHT)]))
 
     return measured(work)
@@ -138,21 +139,35 @@ def plain(url: str, port: int, batch: int) -> Measured:
 def forward_cases(quick: bool) -> Iterator[Result]:
     """Events per second, database and receiver included, and CPU time per event."""
     count = 20_000 if quick else 100_000
-    with receiver() as port:
-        for batch in (100, 1000):
-            with database() as url:
-                fill_cloud(url, count, batch)
-                bare(port, count, batch)
-                alone, sql, ours = bare(port, count, batch), plain(url, port, batch), forward(url, port)
-            for name, (handled, _, _) in (("plain SQL", sql), ("forwarder", ours)):
-                if handled != count:
-                    raise RuntimeError(f"{name}: {handled} of {count} arrived")
-            rates = [handled / seconds for handled, seconds, _ in (alone, sql, ours)]
-            used = [cpu / handled * 1e6 for handled, _, cpu in (alone, sql, ours)]
-            name = f"forwarder, PostgreSQL to receiver, batch {batch}"
-            yield Result(name, rates[2], rates[0], 0.5, "bare client")
-            yield Result(name, rates[2], rates[1], None, "forwarder in plain SQL")
-            yield Result(f"forwarder, CPU per event, batch {batch}", used[2], used[0], None, "bare client", " µs")
+    for batch in (100, 1000):
+        with database() as stored, serving(["-m", "carrick", "ingest"], PORT, DATABASE_URL=stored):
+            ingest = f"http://127.0.0.1:{PORT}{PATH}"
+            bare(ingest, bodies(10_000 // batch, batch), batch)
+            yield from _beside("to ingest", ingest, batch, bodies(count // batch, batch), asked=0.5)
+        with receiver() as port:
+            counting = f"http://127.0.0.1:{port}/batch"
+            same = [
+                body_of([ENTRY_LIST[n % ENTRIES] for n in range(batch)], edge_id="bench", sent_at=datetime.now(UTC))
+            ]
+            bare(counting, same * 100, batch)
+            yield from _beside("to a receiver that counts", counting, batch, same * (count // batch), asked=None)
+
+
+def _beside(name: str, receiver: str, batch: int, made: Sequence[bytes], asked: float | None) -> Iterator[Result]:
+    """All three send as many events to one receiver."""
+    count = len(made) * batch
+    with database() as url:
+        fill_cloud(url, count, batch)
+        alone, sql, ours = bare(receiver, made, batch), plain(url, receiver, batch), forward(url, receiver)
+    for who, (handled, _, _) in (("plain SQL", sql), ("forwarder", ours)):
+        if handled != count:
+            raise RuntimeError(f"{who}: {handled} of {count} arrived")
+    rates = [handled / seconds for handled, seconds, _ in (alone, sql, ours)]
+    used = [cpu / handled * 1e6 for handled, _, cpu in (alone, sql, ours)]
+    title = f"forwarder, PostgreSQL {name}, batch {batch}"
+    yield Result(title, rates[2], rates[0], asked, "bare client")
+    yield Result(title, rates[2], rates[1], None, "forwarder in plain SQL")
+    yield Result(f"{title}, CPU per event", used[2], used[0], None, "bare client", " µs")
 
 
 def fill_cloud(url: str, count: int, batch: int) -> None:

@@ -6,7 +6,6 @@ does; sixteen are in flight, as many as four forwarders have, or 64. Payloads of
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import os
 import statistics
@@ -21,11 +20,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
-import aiohttp
 import msgspec
 import psycopg
 
 from bench.http_sink import entry
+from bench.load import rate, request
 from bench.measure import Result
 from bench.plain_ingest import PORT as PLAIN_PORT
 from bench.postgres import database
@@ -59,7 +58,7 @@ def serving(arguments: Sequence[str], port: int, **environment: str) -> Iterator
     """A process that listens on that port."""
     folder = tempfile.mkdtemp()
     path = f"{Path(__file__).parents[1]}"
-    env = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "PORT": str(port), "METRICS_PORT": "0", **environment}
+    env = {"PYTHONPATH": path, "PATH": os.environ["PATH"], "PORT": str(port), "METRICS_PORT": "0", **environment}
     with subprocess.Popen([sys.executable, *arguments], cwd=folder, env=env, stderr=subprocess.DEVNULL) as process:
         try:
             _await(port)
@@ -82,27 +81,11 @@ def _await(port: int) -> None:
             time.sleep(0.02)
 
 
-def send(where: str, made: Sequence[bytes], in_flight: int) -> float:
-    """Batches per second."""
-
-    async def main() -> float:
-        waiting = list(made)
-        headers = {**HEADERS, "content-encoding": "gzip"}
-
-        async def work(session: aiohttp.ClientSession) -> None:
-            while waiting:
-                body = gzip.compress(waiting.pop(), GZIP_LEVEL, mtime=0)
-                async with session.post(f"http://127.0.0.1:{where}", data=body, headers=headers) as response:
-                    answer = await response.read()
-                    if response.status != 200 or b'"rejected":0' not in answer:
-                        raise RuntimeError(answer.decode())
-
-        async with aiohttp.ClientSession() as session:
-            started = time.perf_counter()
-            await asyncio.gather(*[work(session) for _ in range(in_flight)])
-            return len(made) / (time.perf_counter() - started)
-
-    return asyncio.run(main())
+def send(port: int, path: str, made: Sequence[bytes], in_flight: int) -> float:
+    """Batches per second. They are compressed before the clock runs, as the forwarder does it."""
+    headers = {**HEADERS, "content-encoding": "gzip"}
+    requests = [request(path, headers, gzip.compress(body, GZIP_LEVEL, mtime=0)) for body in made]
+    return rate(port, requests, in_flight, lambda answer: b'"rejected":0' in answer)
 
 
 def loopback_cases(quick: bool) -> Iterator[Result]:
@@ -128,13 +111,13 @@ def loopback_cases(quick: bool) -> Iterator[Result]:
 def _beside(name: str, plainly: str, events: int, in_flight: int, rounds: int, is_relayed: bool) -> Iterator[Result]:
     """All of them in turns, the same number of batches; medians."""
     batches = 20_000 // events
-    plain = [f"{PLAIN_PORT}/{route}" for route in ("parsed", "typed", plainly)]
+    sides = [(PORT, PATH), *((PLAIN_PORT, f"/{route}") for route in ("parsed", "typed", plainly))]
     rates: dict[str, list[float]] = {}
     for turn in range(rounds + 1):
-        for where in (f"{PORT}{PATH}", *plain):
-            rate = send(where, bodies(batches, events), in_flight) * events
+        for port, path in sides:
+            sent = send(port, path, bodies(batches, events), in_flight) * events
             if turn:
-                rates.setdefault(where, []).append(rate)
+                rates.setdefault(path, []).append(sent)
     ours, parsed, typed, stored = map(statistics.median, rates.values())
     yield Result(name, ours, stored, None if is_relayed else 1.0, "a plain route that stores them")
     yield Result(name, ours, parsed, None if is_relayed else 0.5, "bare route, json.loads")
