@@ -21,6 +21,7 @@ RESOLVE = "select contact_id, created from carrick.resolve_contact(%s, %s)"
 ARRIVED = """
 insert into carrick.inbox (tenant_id, event_id, event_type, received_at, payload) values (%s, 'e', 'x', now(), '1')
 """
+STORED = "insert into carrick.intake (tenant_id, received_at, event_ids) values (%s, now(), '{e}')"
 SEEN = "select distinct tenant_id from carrick.{} order by 1"
 
 
@@ -41,6 +42,7 @@ def role(newest_postgres_dsn: str) -> Iterator[str]:
             owner.execute(RESOLVE.encode(), (tenant, identities("x:1", "ann@")))
             owner.execute("insert into carrick.contact_tenants (tenant_id) values (%s)", (tenant,))
             owner.execute(ARRIVED, (tenant,))
+            owner.execute(STORED, (tenant,))
         owner.execute("select carrick.enable_row_security()")
     yield name
     with psycopg.connect(newest_postgres_dsn, autocommit=True) as owner:
@@ -60,7 +62,7 @@ def as_tenant(session: Session, tenant: str) -> None:
     session.run("select set_config('carrick.tenant', %s, true)", tenant)
 
 
-@pytest.mark.parametrize("table", ["contacts", "contact_identities", "contact_tenants", "inbox"])
+@pytest.mark.parametrize("table", ["contacts", "contact_identities", "contact_tenants", "inbox", "intake"])
 def test_the_application_sees_its_tenant_only_and_the_owner_sees_all(
     app: Session, newest_postgres_dsn: str, table: str
 ) -> None:

@@ -1,6 +1,2 @@
 -- The events of a tenant that came last.
-select event_id, event_type, edge_id, occurred_at, received_at
-  from carrick.inbox
- where tenant_id = %(tenant_id)s
- order by received_at desc, event_id desc
- limit %(limit)s
+select event_id, event_type, edge_id, occurred_at, received_at from carrick._recent_events(%(tenant_id)s::text, %(limit)s::int)
