@@ -23,7 +23,7 @@ from tests.sqlite_file import whole_file
 
 @dataclass(frozen=True)
 class Place:
-    """One database with an inbox, an outbox and a clock. `look` answers a query about the inbox."""
+    """One database with an inbox, an outbox and a clock. `look` answers a query about the inbox or the intake."""
 
     url: str
     store: Store
@@ -43,8 +43,8 @@ class Place:
 
 def _look_sqlite(path: Path) -> Callable[[str], list[tuple[Any, ...]]]:
     def look(query: str) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(path)) as connection:
-            return connection.execute(query.format(inbox="carrick_inbox")).fetchall()
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            return connection.execute(query.format(inbox="carrick_inbox", intake="carrick_intake")).fetchall()
 
     return look
 
@@ -52,7 +52,7 @@ def _look_sqlite(path: Path) -> Callable[[str], list[tuple[Any, ...]]]:
 def _look_postgres(dsn: str) -> Callable[[str], list[tuple[Any, ...]]]:
     def look(query: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(dsn, autocommit=True) as connection:
-            return connection.execute(query.format(inbox="carrick.inbox").encode()).fetchall()
+            return connection.execute(query.format(inbox="carrick.inbox", intake="carrick.intake").encode()).fetchall()
 
     return look
 

@@ -180,12 +180,47 @@ def test_events_are_forgotten_after_their_retention_oldest_first_and_no_more_tha
     assert _taken(inbox, event("old-0")) == (1, 0)
 
 
+def test_a_large_batch_is_forgotten_in_parts_and_then_nothing_of_it_is_left(place: Place, inbox: Inbox) -> None:
+    _taken(inbox, *numbered(10))
+    place.clock.shift(91 * DAY)
+    assert [inbox.prune(90, max_rows=4) for _ in range(2)] == [4, 4]
+    assert len(inbox.recent("farm-1", 200)) == place.count() == 2
+    assert [inbox.prune(90, max_rows=4) for _ in range(2)] == [2, 0]
+    assert place.look("select count(*) from {intake}") == [(0,)]
+
+
+def test_what_came_again_is_forgotten_by_when_it_came_first(place: Place, inbox: Inbox) -> None:
+    _taken(inbox, event("a"), event("b"))
+    place.clock.shift(60 * DAY)
+    assert _taken(inbox, event("a"), event("c")) == (1, 1)
+    assert [seen.event_id for seen in inbox.recent("farm-1", 9)] == ["c", "b", "a"]
+    place.clock.shift(31 * DAY)
+    assert inbox.prune(90, max_rows=9) == 2
+    assert [seen.event_id for seen in inbox.recent("farm-1", 9)] == ["c"]
+
+
+def test_an_event_that_was_removed_by_hand_and_came_again_is_kept_for_its_time(place: Place, inbox: Inbox) -> None:
+    _taken(inbox, *numbered(3, "gone"))
+    place.look("delete from {inbox} where event_id like 'gone%' returning event_id")
+    _taken(inbox, event("a"))
+    _taken(inbox, event("b"), event("again"))
+    place.look("delete from {inbox} where event_id = 'again' returning event_id")
+    place.clock.shift(60 * DAY)
+    _taken(inbox, event("again"), event("gone-1"), tenant_id="farm-1")
+    assert [seen.event_id for seen in inbox.recent("farm-1", 9)] == ["gone-1", "again", "b", "a"]
+    place.clock.shift(31 * DAY)
+    assert [inbox.prune(90, max_rows=most) for most in (1, 9, 9)] == [1, 1, 0]
+    assert [seen.event_id for seen in inbox.recent("farm-1", 9)] == ["gone-1", "again"]
+    assert place.look("select count(*) from {intake}") == [(1,)]
+
+
 def test_recent_events_are_the_newest_of_that_tenant(place: Place, inbox: Inbox) -> None:
     for n in range(3):
         _taken(inbox, *numbered(2, f"b{n}"))
         _taken(inbox, *numbered(2, f"x{n}", tenant_id="farm-2"), tenant_id="farm-2")
         place.clock.shift(1)
     assert [seen.event_id for seen in inbox.recent("farm-1", 3)] == ["b2-1", "b2-0", "b1-1"]
+    assert [seen.event_id for seen in inbox.recent("farm-2", 99)] == ["x2-1", "x2-0", "x1-1", "x1-0", "x0-1", "x0-0"]
     assert inbox.recent("farm-9", 3) == []
 
 
@@ -294,3 +329,28 @@ def test_events_are_inserted_in_the_order_of_their_ids_whatever_the_order_of_the
             other.run(CALL, ["a", "y"], None)
         holder.commit()
         assert step.result() == [(1,)]
+
+
+def test_an_intake_lists_what_was_new(postgres_dsn: str) -> None:
+    with Session(postgres_dsn) as session:
+        session.run(CALL, ["a", "b"], None)
+        session.run(CALL, ["b", "c"], None)
+        session.run(CALL, ["c", "a"], None)
+        assert session.run("select event_ids from carrick.intake order by received_at") == [(["a", "b"],), (["c"],)]
+
+
+PRUNE = "select carrick.prune_inbox(-1, %s, 1800)"
+
+
+def test_a_prune_waits_for_another_and_forgets_what_that_has_left(postgres_dsn: str) -> None:
+    with Session(postgres_dsn) as first, Session(postgres_dsn) as second:
+        first.run(CALL, ["a", "b"], None)
+        first.run(CALL, ["c", "d"], None)
+        first.begin()
+        assert first.run(PRUNE, 1) == [(1,)]
+        step = second.start(PRUNE, 1)
+        step.until_it_waits(postgres_dsn)
+        first.commit()
+        assert step.result() == [(1,)]
+        assert second.run("select event_id from carrick.inbox order by 1") == [("c",), ("d",)]
+        assert second.run("select event_ids from carrick.intake") == [(["c", "d"],)]

@@ -52,6 +52,19 @@ def test_new_events_of_several_tenants_and_gateways_are_stored_each_with_its_own
     ]
 
 
+def test_they_came_at_one_moment_and_are_forgotten_tenant_by_tenant(place: Place, inbox: Inbox) -> None:
+    plain, traced = [event("a"), event("d")], [event("b", trace_id="t"), event("e", device_id="d")]
+    inbox.take_all(
+        [offer(*plain), offer(event("a"), tenant_id="x"), offer(*traced), offer(event("c"), edge_id="gate-2")]
+    )
+    assert [seen.event_id for seen in inbox.recent("farm-1", 4)] == ["e", "d", "c", "b"]
+    assert [seen.edge_id for seen in inbox.recent("farm-1", 9)] == ["gate-7", "gate-7", "gate-2", "gate-7", "gate-7"]
+    assert [seen.event_id for seen in inbox.recent("x", 9)] == ["a"]
+    place.clock.shift(2 * 86_400)
+    assert [inbox.prune(1, max_rows=4) for _ in range(3)] == [4, 2, 0]
+    assert place.count() == 0
+
+
 def test_they_are_relayed_in_the_order_of_each_tenants_batches(place: Place, inbox: Inbox) -> None:
     inbox.take_all(
         [

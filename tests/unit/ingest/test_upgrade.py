@@ -64,6 +64,27 @@ def _check_upgraded(url: str, look: Callable[[str], list[tuple[Any, ...]]]) -> N
         assert [inbox.prune(1, max_rows=9) for _ in range(2)] == [2, 0]
 
 
+def test_events_of_a_file_without_an_intake_are_listed_and_forgotten_by_their_time(tmp_path: Path) -> None:
+    path = tmp_path / "inbox.db"
+    with _file_before(path, 2) as file, file:
+        file.execute("create index carrick_inbox_received on carrick_inbox (tenant_id, received_at)")
+        for tenant_id, event_id, seconds in MIXED:
+            row = (tenant_id, event_id, "x", seconds * 1_000_000, "1")
+            file.execute(
+                "insert into carrick_inbox (tenant_id, event_id, event_type, received_at, payload) "
+                "values (?, ?, ?, ?, ?)",
+                row,
+            )
+    assert "ingest/0003_intake" in wiring.migrate(f"sqlite:///{path}")
+    with closing(sqlite3.connect(path)) as file:
+        assert file.execute("select sum(last_place - first_place + 1) from carrick_intake").fetchone() == (len(MIXED),)
+        _check_upgraded(
+            f"sqlite:///{path}",
+            lambda name: file.execute("select 1 from carrick_inbox where event_id = ?", (name,)).fetchall(),
+        )
+        assert not file.execute("select 1 from sqlite_schema where name = 'carrick_inbox_received'").fetchall()
+
+
 @pytest.mark.parametrize("is_secured", [False, True])
 def test_events_of_a_database_without_an_intake_are_listed_and_forgotten_by_their_time(is_secured: bool) -> None:
     dsn = fresh_database(versions()[0], migrated=False)

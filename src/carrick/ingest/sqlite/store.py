@@ -6,10 +6,10 @@ One that fails, or holds what is known already, is taken apart from the others: 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -41,19 +41,27 @@ DAY_SECONDS = 86_400
 AT_ONCE = (500, 100)
 """Events that one statement stores; what is left over has one of its own. The driver gives up the interpreter in each
 call, and beside a busy event loop waits long to get it back: so calls should be few, of statements that it knows."""
-ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
-WIDTH = ROW.count("?")
-RECEIVED_AT = 6
-"""Its place in a row."""
+ROW = re.compile(r"\(\?1,.*\)")
+"""What is repeated for each event in the statement that stores them."""
 
 Values = list[str | int | None]
-"""Rows of events, one behind the other, without the time of their arrival."""
+"""What events have each for itself, one event behind the other."""
+
+
+class _Alike(NamedTuple):
+    """What events must have in common to be stored by one statement. `fields`: how many values each has for itself."""
+
+    tenant_id: str
+    edge_id: str | None
+    query: str
+    fields: int
 
 
 class _Ready(NamedTuple):
     """A batch with all that could be prepared before the file is locked."""
 
     offer: Offer
+    alike: _Alike
     values: Values
     entries: dict[str, NewEntry]
     """What the relay's channel gets for each event."""
@@ -111,9 +119,13 @@ class SqliteInbox:
         """Store batches of nothing but new events, as most are. Raises _NotNew, or what is wrong with one of them."""
         for batch in batches:
             _remember(connection, batch.offer)
-        values = list(chain.from_iterable(batch.values for batch in batches))
-        if _store(connection, values) < len(values) // WIDTH:
-            raise _NotNew
+        together: dict[_Alike, Values] = {}
+        for batch in batches:
+            together.setdefault(batch.alike, []).extend(batch.values)
+        now = _now(connection)
+        for alike, values in together.items():
+            if _store(connection, alike, values, now) < len(values) // alike.fields:
+                raise _NotNew
         if self._relay_channel:
             run(connection, put_many_steps([entry for batch in batches for entry in batch.entries.values()]))
         return True
@@ -131,7 +143,7 @@ class SqliteInbox:
     def _ready(self, offer: Offer) -> _Ready:
         batch = offer.batch
         arrived = None if self._watcher is None else self._watcher(batch.arrivals)
-        return _Ready(offer, _values(batch), self._entries(batch), arrived)
+        return _Ready(offer, *_rows_of(batch), self._entries(batch), arrived)
 
     def recent(self, tenant_id: str, limit: int) -> list[Seen]:
         with self._database.read() as connection:
@@ -153,7 +165,10 @@ class SqliteInbox:
             now = _now(connection)
             _rows(connection, "prune_signatures", before=now - span(REMEMBER_SECONDS))
             before = now - span(retention_days * DAY_SECONDS)
-            return connection.execute(query(PACKAGE, "prune"), {"before": before, "max_rows": max_rows}).rowcount
+            params = {"before": before, "max_rows": max_rows}
+            removed = connection.execute(query(PACKAGE, "prune"), params).rowcount
+            _rows(connection, "prune_intakes", before=before)
+            return removed
 
     def _entries(self, batch: Checked) -> dict[str, NewEntry]:
         """What the relay's channel gets for each event."""
@@ -186,49 +201,52 @@ def _remember(connection: sqlite3.Connection, offer: Offer) -> None:
 def _stored(connection: sqlite3.Connection, batch: _Ready) -> Sequence[Arrival]:
     """Store the events that are not there yet, and say which. Nobody else can store one meanwhile."""
     arrivals = batch.offer.batch.arrivals
-    count = _store(connection, batch.values)
+    count = _store(connection, batch.alike, batch.values, _now(connection))
     if count == len(arrivals):
         return arrivals
     new = {event_id for (event_id,) in _rows(connection, "newest", count=count)}
     return [arrival for arrival in arrivals if arrival.event_id in new]
 
 
-def _store(connection: sqlite3.Connection, values: Values) -> int:
-    """Store the rows that are not there yet, in as few calls as can be; how many."""
-    values[RECEIVED_AT::WIDTH] = [_now(connection)] * (len(values) // WIDTH)
+def _store(connection: sqlite3.Connection, alike: _Alike, values: Values, now: int) -> int:
+    """Store the events that are not there yet, in as few calls as can be, and note that they came at once; how many."""
     stored = at = 0
-    while rows := (len(values) - at) // WIDTH:
-        count = next((size for size in AT_ONCE if size <= rows), rows)
-        stored += connection.execute(_take(count), values[at : at + count * WIDTH]).rowcount
-        at += count * WIDTH
+    while events := (len(values) - at) // alike.fields:
+        count = next((size for size in AT_ONCE if size <= events), events)
+        end = at + count * alike.fields
+        params = [alike.tenant_id, alike.edge_id, now, *values[at:end]]
+        stored += connection.execute(_statement(alike.query, count), params).rowcount
+        at = end
+    if stored:
+        _rows(connection, "note_intake", tenant_id=alike.tenant_id, received_at=now, stored=stored)
     return stored
 
 
 @cache
-def _take(count: int) -> str:
+def _statement(name: str, count: int) -> str:
     """The statement that stores so many events."""
-    before, row, after = query(PACKAGE, "take").partition(ROW)
-    return before + ", ".join([row] * count) + after
+    return ROW.sub(lambda row: ", ".join([row[0]] * count), query(PACKAGE, name))
 
 
-def _values(batch: Checked) -> Values:
-    """The rows of the events; put together column by column, which is much faster."""
+def _rows_of(batch: Checked) -> tuple[_Alike, Values]:
+    """The events of a batch as they are stored; put together column by column, which is much faster. The driver takes
+    longer to bind a null than a text: where no event has a trace or further fields, nothing is bound for them."""
     arrivals = batch.arrivals
-    columns: tuple[Sequence[str | int | None], ...] = (
-        [batch.tenant_id] * len(arrivals),
+    columns: list[Sequence[str | int | None]] = [
         [arrival.event_id for arrival in arrivals],
         [arrival.event_type for arrival in arrivals],
-        [batch.edge_id] * len(arrivals),
-        [arrival.trace_id for arrival in arrivals],
         [arrival.occurred_at for arrival in arrivals],
-        [None] * len(arrivals),
-        [None if arrival.extra is None else arrival.extra.decode() for arrival in arrivals],
         [arrival.payload.decode() for arrival in arrivals],
-    )
-    values: Values = [None] * (WIDTH * len(arrivals))
+    ]
+    traces = [arrival.trace_id for arrival in arrivals]
+    extras = [None if arrival.extra is None else arrival.extra.decode() for arrival in arrivals]
+    is_plain = {*traces, *extras} <= {None}
+    if not is_plain:
+        columns += [traces, extras]
+    values: Values = [None] * (len(columns) * len(arrivals))
     for place, column in enumerate(columns):
-        values[place::WIDTH] = column
-    return values
+        values[place :: len(columns)] = column
+    return _Alike(batch.tenant_id, batch.edge_id, "take_plain" if is_plain else "take", len(columns)), values
 
 
 def _put(connection: sqlite3.Connection, entries: Sequence[NewEntry]) -> None:

@@ -13,8 +13,6 @@ create table carrick_inbox (
   payload     text not null check (json_valid(payload)),
   primary key (tenant_id, event_id)
 ) strict;
--- One index for two readers: the newest events of a tenant, and retention, which goes from tenant to tenant.
-create index carrick_inbox_received on carrick_inbox (tenant_id, received_at);
 
 -- Signatures of batches that were taken: the same request again is a replay.
 create table carrick_ingest_signature (

@@ -18,4 +18,3 @@ select tenant_id, event_id, event_type, edge_id, trace_id, occurred_at, received
   from carrick_inbox order by rowid;
 drop table carrick_inbox;
 alter table carrick_inbox_unchecked rename to carrick_inbox;
-create index carrick_inbox_received on carrick_inbox (tenant_id, received_at);
