@@ -24,7 +24,7 @@ from carrick.ops.collector import spare_the_collector
 from carrick.outbox.sqlite.migrate import migrate
 from carrick.relay.relay import Relay, RelaySettings
 from carrick.relay.wake import Bells
-from carrick.sinks.sink import Delivery, Report, Results
+from carrick.sinks.sink import Delivery, Report, Results, Sink
 
 PEER_OF_RAW = {1: 36_031 / 59_107, 2: 43_189 / 111_182}
 """The fastest peer beside raw SQL at batch 1000 on one machine, with one and two processes (measured by its figures)."""
@@ -33,7 +33,7 @@ RAW_MS = {50: 0.8, 99: 8.0}
 """Put → handler by a raw listener on the machine that the limits of 2 and 10 ms were set for, p50 and p99."""
 
 
-class NoOp:
+class NoOp(Sink):
     """A sink that does nothing."""
 
     async def deliver(self, delivery: Delivery) -> Report:

@@ -151,6 +151,11 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     crash_count: int
     intent: Any = None
 
+    @property
+    def group(self) -> tuple[str, str] | None:
+        """Which entries it keeps its order with: those of the same group of the same tenant."""
+        return None if self.group_key is None else (self.tenant_id, self.group_key)
+
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """What one claim took: entries in delivery order under one lease. Empty (and false) when nothing was due.

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from carrick.outbox.channel import Channel, Mode
 from carrick.relay.threads import Threads
-from carrick.sinks.sink import Delivery, Report
+from carrick.sinks.sink import Delivery, Report, Sink
 from carrick_scoreboard.osm.client import OsmClient
 from carrick_scoreboard.rounds import SETTLE_SECONDS, Board, Osm, Round, Shut, Signed, TermOf
 from carrick_scoreboard.store.scores import CHANNEL, Scores
@@ -28,7 +28,7 @@ SCORES = Channel(
 """Points wait long rather than get lost: what retries for hours may be an evening's work."""
 
 
-class ScoreSink:
+class ScoreSink(Sink):
     """Hands claims to OSM, a section at a time."""
 
     def __init__(

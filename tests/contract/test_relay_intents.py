@@ -10,7 +10,7 @@ from carrick.entry import Outcome, State
 from carrick.outbox.channel import Mode
 from carrick.outbox.store import Store
 from carrick.relay.relay import Relay, RelaySettings
-from carrick.sinks.sink import Delivery, Report, Results
+from carrick.sinks.sink import Delivery, Report, Results, Sink
 from carrick.testing import Clock
 from carrick.testing.samples import claim, declare, put_run, states
 from tests.contract.relaying import run
@@ -18,7 +18,7 @@ from tests.contract.relaying import run
 ONE_AT_A_TIME = RelaySettings(owner="relay-1", in_flight=1, poll_seconds=600)
 
 
-class NotingSink:
+class NotingSink(Sink):
     """Notes an intent, then does what the test says."""
 
     def __init__(self, then: Callable[[Delivery], Awaitable[Report]]) -> None:

@@ -20,7 +20,7 @@ from carrick.outbox.outbox import Outbox
 from carrick.relay.relay import Relay, RelaySettings
 from carrick.settings import CloudSettings
 from carrick.sinks.http import HttpSink
-from carrick.sinks.sink import Delivery, Report, Results, Unavailable
+from carrick.sinks.sink import Delivery, Report, Results, Sink, Unavailable
 from tests.receivers import accepting, receiving
 
 OTHER = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
@@ -81,7 +81,7 @@ def outbox(sqlite_path: Path) -> Iterator[Outbox]:
         yield outbox
 
 
-class Sink:
+class Seeing(Sink):
     """Answers the same for everything; remembers what span was open."""
 
     def __init__(self, report: Report | None = None) -> None:
@@ -115,7 +115,7 @@ def put(outbox: Outbox, **fields: Any) -> None:
 
 def test_the_delivery_goes_on_in_the_trace_of_the_put(outbox: Outbox, recorder: Recorder) -> None:
     put(outbox)
-    sink = Sink()
+    sink = Seeing()
     relay(outbox, sink)
     (made,), (deliver,), (finish,) = recorder.named("put"), recorder.named("deliver"), recorder.named("finish")
     assert deliver.parent == finish.parent
@@ -134,7 +134,7 @@ def test_a_batch_of_many_traces_links_to_the_others(outbox: Outbox, recorder: Re
     put(outbox)
     put(outbox, traceparent=OTHER)
     put(outbox, traceparent="nonsense")
-    relay(outbox, Sink())
+    relay(outbox, Seeing())
     first, second, *_ = recorder.named("put")
     (deliver,) = recorder.named("deliver")
     assert deliver.parent.span_id == first.get_span_context().span_id
@@ -152,7 +152,7 @@ def test_many_entries_share_the_span_of_their_put(outbox: Outbox, recorder: Reco
 
 def test_a_delivery_that_does_not_get_through_is_an_error_in_its_span(outbox: Outbox, recorder: Recorder) -> None:
     put(outbox)
-    relay(outbox, Sink(Unavailable(code="http_503", message="later")))
+    relay(outbox, Seeing(Unavailable(code="http_503", message="later")))
     (deliver,) = recorder.named("deliver")
     assert deliver.code is StatusCode.ERROR
 

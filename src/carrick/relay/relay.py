@@ -22,6 +22,7 @@ from carrick.errors import StoreError
 from carrick.outbox.channel import Channel
 from carrick.outbox.store import Store
 from carrick.relay.breaker import Breaker
+from carrick.relay.lanes import Size, Width, lanes_of, widest
 from carrick.relay.lease import Lease
 from carrick.relay.meter import Meter, NoMeter, Tally, tally_of
 from carrick.relay.moment import claimed_at
@@ -82,7 +83,9 @@ class Relay:
         self._threads = Threads(settings.in_flight + 2)
         self._breaker = Breaker(store, self._threads, channel, sink, self._bell)
         self._sharing = Sharing()
-        self._max_bytes = channel.batch_bytes
+        self._size = Size(channel.batch_rows, channel.batch_bytes)
+        self._width = Width(widest(channel, sink, settings.in_flight), settings.in_flight)
+        self._places = asyncio.Semaphore(settings.in_flight)
         self._stopping = False
         self._resting = False
         self._woken = False
@@ -104,7 +107,7 @@ class Relay:
         """Deliver until stopped."""
         try:
             while not self._stopping:
-                if len(self._workers) >= self._settings.in_flight:
+                if len(self._workers) >= self._width.leases:
                     await asyncio.wait(self._workers, return_when=asyncio.FIRST_COMPLETED)
                     continue
                 self._bell.clear()
@@ -122,7 +125,7 @@ class Relay:
                     self._start(batch, since)
                 if not batch and not self._workers:
                     break
-                if not batch or len(self._workers) >= self._settings.in_flight:
+                if not batch or len(self._workers) >= self._width.leases:
                     await asyncio.wait(self._workers, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await self._wind_up()
@@ -145,7 +148,7 @@ class Relay:
                 self._start(batch, since)
                 await asyncio.sleep(0)  # the worker's turn, then the delivery's: it goes before our next question
                 await asyncio.sleep(0)
-                if len(batch) >= self._channel.batch_rows:
+                if len(batch) >= self._size.rows:
                     await self._stir()
             elif not self._stopping:
                 await self._rest()
@@ -177,7 +180,7 @@ class Relay:
                     self._store.claim,
                     self._channel.name,
                     self._settings.owner,
-                    max_bytes=self._max_bytes,
+                    **self._width.asks(self._size),
                     fresh_seconds=fresh,
                 )
         self._note_claim(batch, since, fresh)
@@ -188,13 +191,15 @@ class Relay:
         if self._at_once is None or not self._woken:
             return None
         self._woken = False
-        most = min(self._channel.batch_rows, MOST_AT_ONCE)
+        most = min(self._size.rows, MOST_AT_ONCE)
         return await self._at_once(
-            self._channel.name, self._settings.owner, max_rows=most, max_bytes=self._max_bytes, fresh_seconds=fresh
+            self._channel.name, self._settings.owner, max_rows=most, max_bytes=self._size.bytes, fresh_seconds=fresh
         )
 
     def _note_claim(self, batch: Batch, since: float, fresh: float | None) -> None:
         self._sharing.claimed(batch, fresh)
+        if fresh is None:
+            self._width.claimed(self._size.deliveries(batch.entries))
         self._meter.claimed(self._channel.name, len(batch), asyncio.get_running_loop().time() - since)
 
     async def _handle(
@@ -204,7 +209,7 @@ class Relay:
         lease = Lease(batch, since, lambda token, seconds: self._threads.call(self._store.renew, token, seconds))
         sending = Sending(lambda entries: self._send(entries, batch.token, lease))
         try:
-            await lease.keep_during(sending.deliver(batch.entries))
+            await lease.keep_during(self._deliver(batch.entries, sending))
         except LeaseLost:
             return self._lost(batch), None
         except asyncio.CancelledError:  # the process stops: what the destination has not answered for goes back
@@ -215,9 +220,15 @@ class Relay:
             await self._tell(self._breaker.failed(sending.unavailable, probe=batch.probe))
         elif batch.probe and sending.answered:
             await self._tell(self._breaker.succeeded())
-        return await self._finish(
-            batch, sending.outcomes, lease, claim_next=claim_next and not self._stopping and sending.unavailable is None
-        )
+        goes_on = not self._stopping and sending.unavailable is None and len(self._workers) <= self._width.leases
+        return await self._finish(batch, sending.outcomes, lease, claim_next=claim_next and goes_on)
+
+    async def _deliver(self, entries: Sequence[Entry], sending: Sending) -> None:
+        """In one piece, or side by side where a claim was wide enough for that."""
+        if self._size.deliveries(entries) > 1 and self._width.has_lanes:
+            await sending.deliver_side_by_side(lanes_of(entries, self._size), self._places)
+        else:
+            await sending.deliver(entries)
 
     async def _send(self, entries: Sequence[Entry], token: UUID, lease: Lease) -> Report:
         with tracing.span("deliver", self._channel.name, after=(entry.traceparent for entry in entries)):
@@ -248,9 +259,9 @@ class Relay:
 
     def _learn(self, sending: Sending) -> None:
         """What was too large for the destination once is not sent in one piece again."""
-        if sending.too_large_bytes is not None and sending.too_large_bytes <= self._max_bytes:
-            self._max_bytes = max(SMALLEST_BATCH_BYTES, sending.too_large_bytes // 2)
-            log.warning("relay.batch_lowered", extra={"channel": self._channel.name, "bytes": self._max_bytes})
+        if sending.too_large_bytes is not None and sending.too_large_bytes <= self._size.bytes:
+            self._size = self._size._replace(bytes=max(SMALLEST_BATCH_BYTES, sending.too_large_bytes // 2))
+            log.warning("relay.batch_lowered", extra={"channel": self._channel.name, "bytes": self._size.bytes})
 
     async def _tell(self, telling: Any) -> None:
         """The gate is a courtesy to the destination: if the database cannot be told, the entries still must be."""
@@ -284,7 +295,7 @@ class Relay:
                         given,
                         self._channel.name,
                         self._settings.owner,
-                        max_bytes=self._max_bytes,
+                        **self._width.asks(self._size),
                         fresh_seconds=fresh,
                     )
                     self._note_claim(following, since, fresh)

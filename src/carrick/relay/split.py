@@ -5,11 +5,13 @@ For one bad entry among n that makes at most 2·⌈log2 n⌉ + 1 calls.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import assert_never
 from uuid import UUID
 
 from carrick.entry import Entry, Outcome, OutcomeKind
+from carrick.relay.lanes import Part
 from carrick.sinks.sink import Refused, Report, Results, Unavailable
 
 Send = Callable[[Sequence[Entry]], Awaitable[Report]]
@@ -31,24 +33,40 @@ class Sending:
         self.too_large_bytes: int | None = None
         """The size of the smallest part that was too large for the destination."""
 
+    async def deliver_side_by_side(self, lanes: Sequence[Sequence[Part]], places: asyncio.Semaphore) -> None:
+        """Hand over the parts of each lane one after the other, each when it has got a place."""
+
+        async def along(parts: Sequence[Part]) -> None:
+            for part in parts:
+                async with places:
+                    await self.deliver(part)
+
+        under_way = [asyncio.create_task(along(parts)) for parts in lanes]
+        try:
+            await asyncio.gather(*under_way)
+        finally:
+            for task in under_way:
+                task.cancel()
+            await asyncio.wait(under_way)
+
     async def deliver(self, entries: Sequence[Entry]) -> None:
         """Hand the entries over, in their order. After a part that waits, the rest of its group is not tried (G5)."""
         if self.unavailable is not None:
             return
-        entries = [entry for entry in entries if _group(entry) not in self._waiting_groups]
+        entries = [entry for entry in entries if entry.group not in self._waiting_groups]
         if not entries:
             return
         report = await self._send(entries)
         match report:
             case Results():
                 self.answered = True
-                self.unavailable = report.unavailable
+                self.unavailable = self.unavailable or report.unavailable  # another lane may have found out before
                 self._note(entries, report)
             case Refused():
                 self.answered = True
                 await self._split(entries, report)
             case Unavailable():
-                self.unavailable = report
+                self.unavailable = self.unavailable or report
                 if report.unsure:
                     unsure = Outcome.unsure(code=report.code, message=report.message)
                     self.outcomes |= dict.fromkeys((entry.id for entry in entries), unsure)
@@ -60,9 +78,8 @@ class Sending:
             outcome = results.outcomes.get(entry.id)
             if outcome is not None:
                 self.outcomes[entry.id] = outcome
-            group = _group(entry)
-            if group is not None and (outcome is None or outcome.kind not in GOES_ON):
-                self._waiting_groups.add(group)
+            if entry.group is not None and (outcome is None or outcome.kind not in GOES_ON):
+                self._waiting_groups.add(entry.group)
 
     async def _split(self, entries: Sequence[Entry], refused: Refused) -> None:
         if refused.too_large:
@@ -74,7 +91,3 @@ class Sending:
         middle = len(entries) // 2
         await self.deliver(entries[:middle])
         await self.deliver(entries[middle:])
-
-
-def _group(entry: Entry) -> tuple[str, str] | None:
-    return None if entry.group_key is None else (entry.tenant_id, entry.group_key)

@@ -99,6 +99,7 @@ class HttpSink(Sink):
         self._bandwidth = bandwidth if bandwidth is not None else limited
         self._edge_id = edge_id
         self._idempotent = idempotent
+        self.side_by_side = idempotent
         self._now = now
         self._last_timestamp = 0
         self._connections: WeakSet[Any] = WeakSet()

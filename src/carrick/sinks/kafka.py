@@ -65,6 +65,8 @@ class KafkaSink(Sink):
     cannot be.
     """
 
+    side_by_side = True
+
     def __init__(
         self,
         bootstrap_servers: str,

@@ -86,7 +86,13 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sink(Protocol):
-    """A destination. One object serves one channel and is used by several deliveries at once."""
+    """A destination. One object serves one channel and is used by several deliveries at once.
+
+    `side_by_side`: what one claim took may go out as several deliveries at once. Not where the sink notes what it is
+    about to do, or is ever unsure of what it did: both are about all that was claimed together.
+    """
+
+    side_by_side: bool = False
 
     async def deliver(self, delivery: Delivery) -> Report:
         """Hand the entries over. Raises nothing on purpose: what goes wrong is a report.

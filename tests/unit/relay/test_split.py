@@ -11,7 +11,7 @@ import pytest
 
 from carrick.entry import Entry, Outcome, OutcomeKind
 from carrick.relay.split import Sending
-from carrick.sinks.sink import Refused, Report, Results, Unavailable
+from carrick.sinks.sink import LeaseLost, Refused, Report, Results, Unavailable
 from tests.unit.relay.entries import entry
 
 REFUSED = Refused(code="http_400", message="bad")
@@ -108,3 +108,81 @@ def test_the_smallest_part_that_was_too_large_is_remembered() -> None:
     sending = deliver(Destination(too_large=25), [entry(n, size=10) for n in range(1, 9)])
     assert sending.too_large_bytes == 40
     assert set(kinds(sending).values()) == {OutcomeKind.DELIVERED}
+
+
+class Doors:
+    """Holds every part until the test lets it in."""
+
+    def __init__(self) -> None:
+        self.asked: asyncio.Queue[int] = asyncio.Queue()
+        self.reports: dict[int, asyncio.Future[Report]] = {}
+        self.left: list[int] = []
+
+    async def __call__(self, entries: Sequence[Entry]) -> Report:
+        first = entries[0].seq
+        self.reports[first] = asyncio.get_running_loop().create_future()
+        self.asked.put_nowait(first)
+        try:
+            return await self.reports[first]
+        except asyncio.CancelledError:
+            self.left.append(first)
+            raise
+
+
+def taken(number: int) -> Results:
+    return Results(outcomes={UUID(int=number): Outcome.delivered()})
+
+
+GONE = Unavailable(code="connect_refused", message="nobody there")
+
+
+def side_by_side(doors: Doors, count: int, places: int) -> tuple[Sending, asyncio.Task[None]]:
+    """So many lanes of one entry on their way."""
+    sending = Sending(doors)
+    lanes = [[[entry(n)]] for n in range(1, count + 1)]
+    return sending, asyncio.create_task(sending.deliver_side_by_side(lanes, asyncio.Semaphore(places)))
+
+
+def test_no_more_lanes_are_on_their_way_than_there_are_places() -> None:
+    async def story() -> None:
+        doors = Doors()
+        sending, under_way = side_by_side(doors, 4, places=2)
+        assert [await doors.asked.get() for _ in range(2)] == [1, 2]
+        await asyncio.sleep(0)
+        assert doors.asked.empty()
+        for n in range(1, 5):
+            doors.reports[n].set_result(taken(n))
+            if n < 3:
+                assert await doors.asked.get() == n + 2
+        await under_way
+        assert set(kinds(sending)) == {1, 2, 3, 4}
+
+    asyncio.run(story())
+
+
+def test_lanes_that_have_not_begun_are_not_tried_when_the_destination_is_gone_whatever_comes_after() -> None:
+    async def story() -> None:
+        doors = Doors()
+        sending, under_way = side_by_side(doors, 3, places=2)
+        assert [await doors.asked.get() for _ in range(2)] == [1, 2]
+        doors.reports[1].set_result(GONE)
+        doors.reports[2].set_result(taken(2))
+        await under_way
+        assert sending.unavailable is GONE
+        assert set(kinds(sending)) == {2}
+        assert doors.asked.empty()
+
+    asyncio.run(story())
+
+
+def test_a_lane_that_finds_the_lease_lost_ends_the_others() -> None:
+    async def story() -> None:
+        doors = Doors()
+        _, under_way = side_by_side(doors, 2, places=2)
+        assert [await doors.asked.get() for _ in range(2)] == [1, 2]
+        doors.reports[1].set_exception(LeaseLost())
+        with pytest.raises(LeaseLost):
+            await under_way
+        assert doors.left == [2]
+
+    asyncio.run(story())
