@@ -189,8 +189,12 @@ class Device:
         """The next request of the pages whose path ends so does not leave until `let_go`."""
         self.bridge.call(0, "intercept", self.handle, method, end, None, 1)
 
+    def keep_answer(self, method: str, end: str) -> None:
+        """What the server says to the next request of the pages whose path ends so arrives after `let_go` only."""
+        self.bridge.call(0, "intercept", self.handle, method, end, "late", 1)
+
     def kept_waiting(self) -> int:
-        """How many requests wait."""
+        """How many requests or answers wait."""
         return cast(int, self.bridge.call(0, "keptWaiting", self.handle))
 
     def let_go(self) -> None:

@@ -198,6 +198,31 @@ def test_a_leader_who_signs_out_leaves_nothing_to_see(leader: Page) -> None:
     leader.link("Sign in with Online Scout Manager").wait()
 
 
+@pytest.mark.parametrize("late", ["/pending", "/scores"])
+def test_what_was_asked_for_before_a_leader_signed_out_is_not_kept_when_it_comes_after(
+    leader: Page, phone: Device, late: str
+) -> None:
+    phone.keep_answer("GET", late)
+    leader.evaluate("dispatchEvent(new Event('focus'))")
+    until(lambda: phone.kept_waiting() == 1, "the refresh is under way")
+    leader.link("Set up").click()
+    leader.button("Sign out").click()
+    leader.css("dialog button.main").click()
+    leader.link("Sign in with Online Scout Manager").wait()
+    leader.evaluate("dispatchEvent(new Event('focus'))")  # once more, when this refresh is over
+    phone.keep_waiting("GET", "/session")
+    phone.let_go()
+    until(lambda: phone.kept_waiting() == 1, "it is over")
+    phone.let_go()
+    kept = """new Promise((done) => (indexedDB.open("carrick-score").onsuccess = (opened) => {
+      const asked = opened.target.result.transaction("last-seen").objectStore("last-seen").getAllKeys();
+      asked.onsuccess = () => done(asked.result);
+    }))"""
+    assert leader.evaluate(kept) == []
+    leader.reload()
+    leader.link("Sign in with Online Scout Manager").wait()
+
+
 def test_pulling_the_page_down_has_the_scores_read_again(leader: Page, evening: Evening) -> None:
     evening.changed("Eagles", 250)
     leader.evaluate(PULL)

@@ -71,6 +71,8 @@ export class Model {
   readonly #listeners = new Set<() => void>();
   #refreshing: Promise<void> | undefined;
   #stale = false;
+  /** How often everything was forgotten: what was asked for before is not kept when it comes after. */
+  #forgotten = 0;
 
   /** Call `listener` after every change; returns how to stop. */
   subscribe(listener: () => void): () => void {
@@ -261,10 +263,12 @@ export class Model {
   /** What is to be shown of the chosen section. */
   async #refreshFor(found: Session, user: NonNullable<Session["user"]>): Promise<Partial<State>> {
     if (this.state.user && this.state.user.osmUserId !== user.osmUserId) await this.#forget(true);
+    const forgotten = this.#forgotten;
     const [answer, { pending }] = await Promise.all([
       read<{ sections: Section[] }>("/api/admin/sections"),
       read<{ pending: PendingLine[] }>("/api/admin/pending"),
     ]);
+    if (forgotten !== this.#forgotten) return {};
     const sections = answer.sections.map((one) => ({ ...one, id: id(one.id) }));
     // Only now, after the last wait: the leader may have chosen another section meanwhile.
     const wanted = [this.state.sectionId, found.selectedSectionId, sections[0]?.id];
@@ -276,11 +280,13 @@ export class Model {
   }
 
   async #refreshSection(sectionId: string): Promise<Partial<State>> {
+    const forgotten = this.#forgotten;
     const path = `/api/admin/sections/${encodeURIComponent(sectionId)}`;
     const [scores, settings] = await Promise.all([
       read<Scores>(`${path}/scores`),
       read<{ patrolColors?: Record<string, unknown> }>(`${path}/settings`),
     ]);
+    if (forgotten !== this.#forgotten) return {};
     const colours = Object.fromEntries(
       Object.entries(settings.patrolColors ?? {}).map(([key, name]) => [key, colour(name)]),
     );
@@ -299,6 +305,7 @@ export class Model {
 
   /** Somebody else is here, or nobody: forget what the last one saw. Points that were not sent stay. */
   async #forget(signedIn: boolean): Promise<void> {
+    this.#forgotten += 1;
     await store.forget();
     this.#replace({ ...EMPTY, ready: true, signedIn, ...(await local()) });
   }

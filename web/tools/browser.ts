@@ -96,9 +96,15 @@ const bridge = {
 
   /**
    * Answer requests of the context's pages whose path ends so with `answer` instead of asking the server, so many times;
-   * without an answer they wait until `letGo`.
+   * without an answer they wait until `letGo`, and with "late" the server's answer does.
    */
-  async intercept(context: number, method: string, end: string, answer: object | null, times: number): Promise<void> {
+  async intercept(
+    context: number,
+    method: string,
+    end: string,
+    answer: object | "late" | null,
+    times: number,
+  ): Promise<void> {
     const target = objects[context] as BrowserContext;
     let left = times;
     await target.route(
@@ -106,10 +112,11 @@ const bridge = {
       async (route) => {
         if (route.request().method() !== method || left <= 0) return route.fallback();
         left -= 1;
-        if (answer) return route.fulfill(answer);
+        if (answer !== null && answer !== "late") return route.fulfill(answer);
+        const response = answer === "late" ? await route.fetch() : undefined;
         const gone = new Promise<void>((go) => kept(target).push(go));
         await gone;
-        return route.fallback();
+        return response ? route.fulfill({ response }) : route.fallback();
       },
     );
   },
