@@ -26,7 +26,7 @@ class Desk:
 
     def __init__(self, inbox: Inbox, guard: Guard, threads: Threads, *, max_payload_bytes: int) -> None:
         self._inbox = inbox
-        self._line = Line(inbox.take_all, threads)
+        self._line = Line(inbox.take_all, inbox.groups, threads)
         self._guard = guard
         self._threads = threads
         self._max_payload_bytes = max_payload_bytes

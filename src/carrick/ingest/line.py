@@ -12,11 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from carrick.errors import twin
-from carrick.ingest.store import Offer, Outcome, Taken
+from carrick.ingest.store import Groups, Offer, Outcome, Taken
 from carrick.relay.threads import Threads
 
-AT_ONCE = 2
-"""Groups under way: while one is committed, the next is prepared, and one that waits for a lock holds up half."""
 MOST = 64
 """Batches of a group, so that a statement stays of a usual size."""
 
@@ -31,8 +29,9 @@ class _Place(NamedTuple):
 class Line:
     """Small batches on their way into one inbox, by its `take_all`. Used from one event loop."""
 
-    def __init__(self, take_all: TakeAll, threads: Threads) -> None:
+    def __init__(self, take_all: TakeAll, groups: Groups, threads: Threads) -> None:
         self._take_all = take_all
+        self._groups = groups
         self._threads = threads
         self._waiting: deque[_Place] = deque()
         self._serving: set[asyncio.Task[None]] = set()
@@ -42,7 +41,7 @@ class Line:
         loop = asyncio.get_running_loop()
         place = _Place(offer, loop.create_future())
         self._waiting.append(place)
-        if len(self._serving) < AT_ONCE:
+        if len(self._serving) < self._groups.at_once:
             serving = loop.create_task(self._serve())
             self._serving.add(serving)
             serving.add_done_callback(self._serving.discard)
@@ -61,7 +60,13 @@ class Line:
 
     def _next_group(self) -> list[_Place]:
         """Those that came first."""
-        return [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST))]
+        group: list[_Place] = []
+        events = 0
+        while self._waiting and len(group) < MOST and events < self._groups.events:
+            place = self._waiting.popleft()
+            events += len(place.offer.batch.arrivals)
+            group.append(place)
+        return group
 
     async def _outcomes(self, offers: Sequence[Offer]) -> Sequence[Outcome]:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -50,8 +50,17 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     received_at: datetime
 
 
+class Groups(NamedTuple):
+    """How batches best go into an inbox together: so many groups at a time, each closed once it has so many events."""
+
+    at_once: int
+    events: int
+
+
 class Inbox(Protocol):
     """The inbox of one database. Safe to use from several threads."""
+
+    groups: Groups
 
     def close(self) -> None:
         """Give back every connection. The inbox cannot be used afterwards."""

@@ -9,17 +9,19 @@ from contextlib import closing
 from typing import Any
 
 from carrick.errors import StoreUnavailable
-from carrick.ingest.line import AT_ONCE, MOST, Line
+from carrick.ingest.line import MOST, Line
 from carrick.ingest.problems import Replayed
-from carrick.ingest.store import Offer, Outcome, Taken
+from carrick.ingest.store import Groups, Offer, Outcome, Taken
 from carrick.relay.threads import Threads
 from tests.batches import checked, event
 
 LONG = 20.0
+AT_ONCE = 2
+EVENTS = 100
 
 
-def offer(name: str) -> Offer:
-    return Offer(checked(event(name)))
+def offer(name: str, events: int = 1) -> Offer:
+    return Offer(checked(*[event(name if n == 0 else f"{name}-{n}") for n in range(events)]))
 
 
 class SlowInbox:
@@ -55,8 +57,8 @@ class Queue:
         self._line = line
         self.tasks: list[asyncio.Task[Taken]] = []
 
-    async def join(self, *names: str) -> None:
-        self.tasks += [asyncio.create_task(self._line.take(offer(name))) for name in names]
+    async def join(self, *names: str, events: int = 1) -> None:
+        self.tasks += [asyncio.create_task(self._line.take(offer(name, events))) for name in names]
         await asyncio.sleep(0)
 
 
@@ -65,7 +67,7 @@ FIRST = [f"first-{n}" for n in range(AT_ONCE)]
 
 async def crowded(inbox: SlowInbox, threads: Threads) -> Queue:
     """As many groups under way as may be."""
-    queue = Queue(Line(inbox.take_all, threads))
+    queue = Queue(Line(inbox.take_all, Groups(AT_ONCE, EVENTS), threads))
     for name in FIRST:
         await queue.join(name)
         await inbox.until_entered()
@@ -165,3 +167,17 @@ def test_a_group_has_no_more_batches_than_it_may() -> None:
 
     run(inbox, story)
     assert sorted(inbox.groups[AT_ONCE:], key=len) == [names[MOST:], names[:MOST]]
+
+
+def test_a_group_is_closed_when_it_has_enough_events() -> None:
+    inbox = SlowInbox()
+
+    async def story(threads: Threads) -> None:
+        queue = await crowded(inbox, threads)
+        await queue.join("a", "b", "c", "d", events=EVENTS // 2)
+        await queue.join("large", events=EVENTS * 2)
+        inbox.let_go(AT_ONCE + 3)
+        await asyncio.gather(*queue.tasks)
+
+    run(inbox, story)
+    assert sorted(inbox.groups[AT_ONCE:]) == [["a", "b"], ["c", "d"], ["large"]]

@@ -20,7 +20,7 @@ from carrick.ingest.batch import Arrival, Checked
 from carrick.ingest.postgres.arrays import bytea_array, int_array, str_array, text_array, time_array, uuid_array
 from carrick.ingest.problems import Replayed
 from carrick.ingest.relaying import Onward, onward
-from carrick.ingest.store import Arrived, Offer, Outcome, Seen, Taken, Watcher, whole
+from carrick.ingest.store import Arrived, Groups, Offer, Outcome, Seen, Taken, Watcher, whole
 from carrick.outbox.ids import new_ids
 from carrick.outbox.migration import Part
 from carrick.outbox.postgres.connections import Connection, Connections
@@ -35,6 +35,8 @@ PART = Part("ingest", PACKAGE)
 
 class PostgresInbox:
     """The inbox in one PostgreSQL database. `relay_channel`: where new events are put, nowhere when it is empty."""
+
+    groups = Groups(at_once=4, events=800)  # while some are written to disk, the server works for others
 
     def __init__(self, dsn: str, *, relay_channel: str = "", watcher: Watcher | None = None) -> None:
         self._connections = Connections(dsn)

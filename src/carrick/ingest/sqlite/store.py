@@ -21,7 +21,7 @@ from carrick.ingest.auth import REMEMBER_SECONDS
 from carrick.ingest.batch import Arrival, Checked
 from carrick.ingest.problems import Replayed
 from carrick.ingest.relaying import onward
-from carrick.ingest.store import Arrived, Offer, Outcome, Seen, Taken, Watcher, whole
+from carrick.ingest.store import Arrived, Groups, Offer, Outcome, Seen, Taken, Watcher, whole
 from carrick.outbox.migration import Part
 from carrick.outbox.sqlite.database import Database, run
 from carrick.outbox.sqlite.database import rows as engine_rows
@@ -74,6 +74,8 @@ class _NotNew(Exception):
 
 class SqliteInbox:
     """The inbox in one file. `relay_channel`: where new events are put, nowhere when it is empty."""
+
+    groups = Groups(at_once=2, events=10_000)  # one writes, the next is made ready; the larger, the fewer commits
 
     def __init__(self, path: str | Path, *, relay_channel: str = "", watcher: Watcher | None = None) -> None:
         self._database = Database(path)
