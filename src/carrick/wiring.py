@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # what a command does not need is not loaded
     from carrick.contacts.contacts import Contacts
     from carrick.forward.demo import EdgeDemo
     from carrick.forward.service import Forwarder
-    from carrick.ingest.batch import Arrival
+    from carrick.ingest.batch import Arrival, Arrivals
     from carrick.ingest.service import Ingest
     from carrick.ingest.store import Arrived, Inbox, Watcher
     from carrick.ops.metrics import Metrics
@@ -176,11 +176,11 @@ def resolving(contacts: Contacts) -> Watcher:
     """Resolves the contacts of new events, where their tenant has turned that on."""
     from carrick.contacts import arrival
 
-    def watch(events: Sequence[Arrival]) -> Arrived | None:
-        found = arrival.contacts_in([event.payload for event in events])
+    def watch(events: Arrivals) -> Arrived | None:
+        found = arrival.contacts_in(events.payloads)
         if found is None:
             return None
-        by_id = {event.event_id: contact for event, contact in zip(events, found, strict=True)}
+        by_id = dict(zip(events.event_ids, found, strict=True))
 
         def arrived(connection: Any, tenant_id: str, new: Sequence[Arrival]) -> None:
             with_contacts = [arrival.Arrival(event.event_id, by_id[event.event_id]) for event in new]

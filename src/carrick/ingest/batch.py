@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import repeat
-from typing import Annotated, Any
+from typing import Annotated, Any, overload
 
 import msgspec
 from msgspec import Meta
@@ -86,6 +85,54 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     extra: bytes | None
 
 
+class Arrivals(Sequence[Arrival]):
+    """Events that are fit to be stored, field by field, as databases take them: thousands of objects less."""
+
+    __slots__ = ("event_ids", "event_types", "extras", "occurred_at", "payloads", "trace_ids")
+
+    def __init__(
+        self,
+        event_ids: Sequence[str],
+        event_types: Sequence[str],
+        payloads: Sequence[bytes],
+        occurred_at: Sequence[int | None],
+        trace_ids: Sequence[str | None],
+        extras: Sequence[bytes | None],
+    ) -> None:
+        self.event_ids = event_ids
+        self.event_types = event_types
+        self.payloads = payloads
+        self.occurred_at = occurred_at
+        self.trace_ids = trace_ids
+        self.extras = extras
+
+    @property
+    def columns(self) -> tuple[Sequence[Any], ...]:
+        """The fields in the order of an Arrival's."""
+        return (self.event_ids, self.event_types, self.payloads, self.occurred_at, self.trace_ids, self.extras)
+
+    def __len__(self) -> int:
+        return len(self.event_ids)
+
+    def __iter__(self) -> Iterator[Arrival]:
+        return map(Arrival, *self.columns)
+
+    @overload
+    def __getitem__(self, place: int) -> Arrival: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Arrival]: ...
+    def __getitem__(self, place: int | slice) -> Arrival | Sequence[Arrival]:
+        return list(self)[place]
+
+
+def arrivals_of(events: Sequence[Arrival]) -> Arrivals:
+    """The same events, field by field."""
+    fields = (
+        zip(*map(msgspec.structs.astuple, events), strict=True) if events else [()] * len(Arrival.__struct_fields__)
+    )
+    return Arrivals(*fields)
+
+
 class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why one event was not stored. `index` is its place in the batch, given when it has no usable `event_id`."""
 
@@ -100,7 +147,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
     tenant_id: str
     edge_id: str | None
-    arrivals: Sequence[Arrival]
+    arrivals: Arrivals
     repeated: int
     """Events whose id stood in the batch before."""
     faults: Sequence[Fault]
@@ -218,7 +265,7 @@ def _further(text: bytes) -> bytes | None:
     return found
 
 
-def _at_once(batch: Batch, max_payload_bytes: int) -> list[Arrival] | None:
+def _at_once(batch: Batch, max_payload_bytes: int) -> Arrivals | None:
     """All events, in less time; None when one is amiss or comes twice, and each must be looked at by itself."""
     events = batch.events
     ids = [event.event_id for event in events]
@@ -237,7 +284,7 @@ def _at_once(batch: Batch, max_payload_bytes: int) -> list[Arrival] | None:
         return None
     times = [None if when is None else _since_epoch(when) for when in moments]
     types, traces = [event.event_type for event in events], [event.trace_id for event in events]
-    return list(map(Arrival, ids, types, payloads, times, traces, repeat(None)))
+    return Arrivals(ids, types, payloads, times, traces, [None] * len(ids))
 
 
 def _payload_fault(payload: bytes, max_payload_bytes: int) -> str | None:
@@ -263,7 +310,7 @@ def _checked(batch: Batch, sent: Iterator[Sent], max_payload_bytes: int, nul: bo
     return Checked(
         tenant_id=batch.tenant_id,
         edge_id=batch.edge_id,
-        arrivals=list(arrivals.values()),
+        arrivals=arrivals_of(list(arrivals.values())),
         repeated=repeated,
         faults=faults,
     )

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from carrick.ingest.batch import Arrival, Checked
+from carrick.ingest.batch import Arrival, Arrivals, Checked
 
 Arrived = Callable[[Any, str, Sequence[Arrival]], None]
 """Called in the transaction of a batch, on its connection, with its tenant and its new events; what it raises undoes
 the batch."""
 
-Watcher = Callable[[Sequence[Arrival]], Arrived | None]
+Watcher = Callable[[Arrivals], Arrived | None]
 """Looks at the events of a batch before they are stored: what to do with those that are new, None for nothing."""
 
 

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from psycopg.pq.abc import PGresult
 
 from carrick.errors import CarrickError, StoreUnavailable
 from carrick.ingest.auth import REMEMBER_SECONDS
-from carrick.ingest.batch import Arrival, Checked
+from carrick.ingest.batch import Arrival, Arrivals, Checked
 from carrick.ingest.postgres.arrays import bytea_array, int_array, str_array, text_array, time_array, uuid_array
 from carrick.ingest.problems import Replayed
 from carrick.ingest.relaying import Onward, onward
@@ -164,7 +165,7 @@ def _alone(offer: Offer) -> Sequence[bytes | None]:
     """A batch as `ingest_batch` takes it: whose events they are, the events, its signature."""
     batch = offer.batch
     edge = None if batch.edge_id is None else batch.edge_id.encode()
-    return (batch.tenant_id.encode(), edge, *_columns(batch.arrivals), offer.signature)
+    return (batch.tenant_id.encode(), edge, *_arrays(batch.arrivals), offer.signature)
 
 
 def _together(offers: Sequence[Offer]) -> Sequence[bytes | None]:
@@ -172,28 +173,27 @@ def _together(offers: Sequence[Offer]) -> Sequence[bytes | None]:
     end, the edge of each event, the events, the signatures."""
     tenants: dict[str, int] = {}
     edges: list[str | None] = []
-    arrivals: list[Arrival] = []
     for offer in offers:
-        arrivals += offer.batch.arrivals
         edges += [offer.batch.edge_id] * len(offer.batch.arrivals)
-        tenants[offer.batch.tenant_id] = len(arrivals)
+        tenants[offer.batch.tenant_id] = len(edges)
+    columns = zip(*(offer.batch.arrivals.columns for offer in offers), strict=True)
     signatures = [offer.signature for offer in offers if offer.signature is not None]
     return (
         str_array(list(tenants)),
         int_array(list(tenants.values())),
         str_array(edges),
-        *_columns(arrivals),
+        *_arrays(Arrivals(*(list(chain.from_iterable(column)) for column in columns))),
         bytea_array(signatures),
     )
 
 
-def _columns(arrivals: Sequence[Arrival]) -> Sequence[bytes]:
-    """The events field by field."""
+def _arrays(arrivals: Arrivals) -> Sequence[bytes]:
+    """The events field by field, in the order in which the functions take them."""
     return (
-        str_array([arrival.event_id for arrival in arrivals]),
-        str_array([arrival.event_type for arrival in arrivals]),
-        text_array([arrival.payload for arrival in arrivals]),
-        time_array([arrival.occurred_at for arrival in arrivals]),
-        str_array([arrival.trace_id for arrival in arrivals]),
-        text_array([arrival.extra for arrival in arrivals]),
+        str_array(arrivals.event_ids),
+        str_array(arrivals.event_types),
+        text_array(arrivals.payloads),
+        time_array(arrivals.occurred_at),
+        str_array(arrivals.trace_ids),
+        text_array(arrivals.extras),
     )

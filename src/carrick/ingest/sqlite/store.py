@@ -235,16 +235,14 @@ def _rows_of(batch: Checked) -> tuple[_Alike, Values]:
     longer to bind a null than a text: where no event has a trace or further fields, nothing is bound for them."""
     arrivals = batch.arrivals
     columns: list[Sequence[str | int | None]] = [
-        [arrival.event_id for arrival in arrivals],
-        [arrival.event_type for arrival in arrivals],
-        [arrival.occurred_at for arrival in arrivals],
-        [arrival.payload.decode() for arrival in arrivals],
+        arrivals.event_ids,
+        arrivals.event_types,
+        arrivals.occurred_at,
+        [payload.decode() for payload in arrivals.payloads],
     ]
-    traces = [arrival.trace_id for arrival in arrivals]
-    extras = [None if arrival.extra is None else arrival.extra.decode() for arrival in arrivals]
-    is_plain = {*traces, *extras} <= {None}
+    is_plain = {*arrivals.trace_ids, *arrivals.extras} <= {None}
     if not is_plain:
-        columns += [traces, extras]
+        columns += [arrivals.trace_ids, [None if extra is None else extra.decode() for extra in arrivals.extras]]
     values: Values = [None] * (len(columns) * len(arrivals))
     for place, column in enumerate(columns):
         values[place :: len(columns)] = column
