@@ -86,10 +86,15 @@ def _await(port: int) -> None:
             time.sleep(0.02)
 
 
+def packed(made: Sequence[bytes]) -> list[bytes]:
+    """Compressed as the forwarder does it, before the clock runs."""
+    return [gzip.compress(body, GZIP_LEVEL, mtime=0) for body in made]
+
+
 def send(port: int, path: str, made: Sequence[bytes], in_flight: int) -> float:
-    """Batches per second. They are compressed before the clock runs, as the forwarder does it."""
+    """Batches per second of these, which are compressed."""
     headers = {**HEADERS, "content-encoding": "gzip"}
-    requests = [request(path, headers, gzip.compress(body, GZIP_LEVEL, mtime=0)) for body in made]
+    requests = [request(path, headers, body) for body in made]
     return rate(port, requests, in_flight, lambda answer: b'"rejected":0' in answer)
 
 
@@ -114,20 +119,27 @@ def loopback_cases(quick: bool) -> Iterator[Result]:
 
 
 def _beside(name: str, plainly: str, events: int, in_flight: int, rounds: int, is_relayed: bool) -> Iterator[Result]:
-    """All of them in turns, the same number of batches; medians."""
-    batches = EVENTS // events
+    """In turns with routes that get the very same bodies and store nothing; then with one that stores, which would leave
+    the disk busy for whoever comes after it."""
     is_marked = not is_relayed and (events, in_flight) in SATURATING
-    sides = [(PORT, PATH), *((PLAIN_PORT, f"/{route}") for route in ("parsed", "typed", plainly))]
-    rates: dict[str, list[float]] = {}
-    for turn in range(rounds + 1):
-        for port, path in sides:
-            sent = send(port, path, bodies(batches, events), in_flight) * events
-            if turn:
-                rates.setdefault(path, []).append(sent)
-    ours, parsed, typed, stored = map(statistics.median, rates.values())
-    yield Result(name, ours, stored, None if is_relayed else 1.0, "a plain route that stores them")
+    ours, parsed, typed = _in_turns(["parsed", "typed"], events, in_flight, 3 if is_relayed else rounds)
     yield Result(name, ours, parsed, 0.5 if is_marked else None, "bare route, json.loads")
     yield Result(name, ours, typed, None, "bare route, typed decoder")
+    ours, stored = _in_turns([plainly], events, in_flight, 3)
+    yield Result(name, ours, stored, None if is_relayed else 1.0, "a plain route that stores them")
+
+
+def _in_turns(routes: Sequence[str], events: int, in_flight: int, rounds: int) -> list[float]:
+    """Events per second of the ingest and of each route; medians."""
+    sides = [(PORT, PATH), *((PLAIN_PORT, f"/{route}") for route in routes)]
+    rates: list[list[float]] = [[] for _ in sides]
+    for turn in range(rounds + 1):
+        made = packed(bodies(EVENTS // events, events))
+        for (port, path), measured in zip(sides, rates, strict=True):
+            sent = send(port, path, made, in_flight) * events
+            if turn:
+                measured.append(sent)
+    return [statistics.median(measured) for measured in rates]
 
 
 FILL = """
