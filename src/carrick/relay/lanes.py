@@ -34,9 +34,9 @@ class Size(NamedTuple):
 
 
 class Asked(TypedDict):
-    """The limits of a claim."""
+    """The limits of a claim; None: the channel's own."""
 
-    max_rows: int
+    max_rows: int | None
     max_bytes: int
 
 
@@ -60,7 +60,7 @@ class Width:
 
     def asks(self, size: Size) -> Asked:
         """What the next claim asks for."""
-        return Asked(max_rows=self._now * size.rows, max_bytes=self._now * size.bytes)
+        return Asked(max_rows=None if self._now == 1 else self._now * size.rows, max_bytes=self._now * size.bytes)
 
     def claimed(self, deliveries: float) -> None:
         """Take note of what a claim got."""

@@ -198,7 +198,7 @@ class Relay:
 
     def _note_claim(self, batch: Batch, since: float, fresh: float | None) -> None:
         self._sharing.claimed(batch, fresh)
-        if fresh is None:
+        if fresh is None and self._width.has_lanes:
             self._width.claimed(self._size.deliveries(batch.entries))
         self._meter.claimed(self._channel.name, len(batch), asyncio.get_running_loop().time() - since)
 
@@ -225,7 +225,7 @@ class Relay:
 
     async def _deliver(self, entries: Sequence[Entry], sending: Sending) -> None:
         """In one piece, or side by side where a claim was wide enough for that."""
-        if self._size.deliveries(entries) > 1 and self._width.has_lanes:
+        if self._width.has_lanes and self._size.deliveries(entries) > 1:
             await sending.deliver_side_by_side(lanes_of(entries, self._size), self._places)
         else:
             await sending.deliver(entries)

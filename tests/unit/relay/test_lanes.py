@@ -81,8 +81,8 @@ def test_a_claim_asks_for_more_while_claims_come_back_full_and_for_one_delivery_
     for got in (1, 2, 4, 4, 0.3, 0):
         asked.append(width.asks(SIZE)["max_rows"])
         width.claimed(got)
-    assert asked == [100, 200, 400, 400, 400, 100]
-    assert width.asks(SIZE) == {"max_rows": 100, "max_bytes": 1_000_000}
+    assert asked == [None, 200, 400, 400, 400, None]
+    assert width.asks(SIZE) == {"max_rows": None, "max_bytes": 1_000_000}  # as many as the channel says by now
 
 
 def test_wide_claims_are_fewer_at_a_time() -> None:
