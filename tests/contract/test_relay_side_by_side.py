@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -13,8 +14,9 @@ from carrick.outbox.channel import Mode
 from carrick.outbox.store import Store
 from carrick.relay.relay import Relay, RelaySettings
 from carrick.sinks.sink import Report, Results
-from carrick.testing.samples import claim, declare, put_run, sample, states
-from tests.contract.relaying import counted, run
+from carrick.testing import Clock
+from carrick.testing.samples import claim, declare, put, put_run, sample, states
+from tests.contract.relaying import all_in, counted, run, running, until
 from tests.contract.scripted_sink import ScriptedSink, delivered, down
 
 FOUR = RelaySettings(owner="relay-1", in_flight=4, poll_seconds=600)
@@ -123,3 +125,63 @@ def test_a_coalesced_group_is_one_delivery_whatever_the_sink_can_do(store: Store
     sink = ScriptedSink(side_by_side=True)
     deliver_all(store, sink, mode=Mode.COALESCE)
     assert [len(call) for call in sink.calls] == [90]
+
+
+def test_of_many_leases_of_single_entries_two_go_on_when_claims_get_wide(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = declare(store, batch_rows=10)
+    asked: list[str] = []
+    for name in ("finish_and_claim", "finish_all"):
+        monkeypatch.setattr(store, name, counted(getattr(store, name), name, asked))
+
+    async def story() -> None:
+        doors, the_rest = [asyncio.Event() for _ in range(4)], asyncio.Event()
+        first: list[UUID] = []
+
+        async def held(entries: Sequence[Entry]) -> Report:
+            if len(first) < 4:
+                first.append(entries[0].id)
+                await doors[len(first) - 1].wait()
+            else:
+                await the_rest.wait()
+            return delivered(entries)
+
+        sink = ScriptedSink(held, side_by_side=True)
+        async with running(store, sink, channel, FOUR):
+            for count in range(1, 5):
+                await asyncio.to_thread(put, store)
+                await sink.until(lambda count=count: len(first) == count)  # type: ignore[misc]
+            await asyncio.to_thread(put_run, store, 400)
+            for number, door in enumerate(doors):
+                door.set()
+                await until(all_in(store, [first[number]], State.DELIVERED))
+                if number == 0:
+                    await sink.until(lambda: len(sink.calls) == 5)  # the first wide claim, before the next one ends
+            assert sorted(asked) == ["finish_all", "finish_all", "finish_and_claim", "finish_and_claim"]
+            the_rest.set()
+
+    run(story)
+
+
+def test_looking_for_fresh_entries_in_vain_does_not_make_the_claims_of_a_backlog_small(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(store)
+    put_run(store, 400)
+    clock.shift(3600)
+    asked: list[Any] = []
+
+    def noting(operation: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            answer = operation(*args, **kwargs)
+            if kwargs["fresh_seconds"] is None and (answer[1] if isinstance(answer, tuple) else answer):
+                asked.append(kwargs["max_rows"])
+            return answer
+
+        return noted
+
+    for name in ("claim", "finish_and_claim"):
+        monkeypatch.setattr(store, name, noting(getattr(store, name)))
+    deliver_all(store, ScriptedSink(side_by_side=True))
+    assert None not in asked[asked.index(40) :]

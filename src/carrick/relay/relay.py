@@ -224,11 +224,14 @@ class Relay:
         return await self._finish(batch, sending.outcomes, lease, claim_next=claim_next and goes_on)
 
     async def _deliver(self, entries: Sequence[Entry], sending: Sending) -> None:
-        """In one piece, or side by side where a claim was wide enough for that."""
-        if self._width.has_lanes and self._size.deliveries(entries) > 1:
+        """In one piece, or side by side where a claim was wide enough for that. Wide or not, all share the places."""
+        if not self._width.has_lanes:
+            await sending.deliver(entries)
+        elif self._size.deliveries(entries) > 1:
             await sending.deliver_side_by_side(lanes_of(entries, self._size), self._places)
         else:
-            await sending.deliver(entries)
+            async with self._places:
+                await sending.deliver(entries)
 
     async def _send(self, entries: Sequence[Entry], token: UUID, lease: Lease) -> Report:
         with tracing.span("deliver", self._channel.name, after=(entry.traceparent for entry in entries)):

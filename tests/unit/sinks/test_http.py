@@ -59,6 +59,12 @@ def test_a_batch_is_posted_to_the_path_of_the_address() -> None:
     assert (request.method, request.target) == ("POST", "/in%20gest/batch?key=1")
 
 
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_a_claim_goes_side_by_side_only_where_the_destination_tells_repeats(idempotent: bool) -> None:
+    sink = HttpSink(CloudSettings(url="http://127.0.0.1/batch"), edge_id="edge", idempotent=idempotent)
+    assert sink.side_by_side is idempotent
+
+
 def test_a_batch_says_what_it_is() -> None:
     headers = request_of(compression="none").headers
     assert headers["content-type"] == "application/json"
