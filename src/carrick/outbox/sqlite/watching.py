@@ -20,8 +20,9 @@ from carrick.entry import Batch
 from carrick.outbox.sqlite.database import connect
 from carrick.outbox.sqlite.failures import map_errors
 
-LOOKS = (*[0.0002] * 10, *[0.001] * 10, 0.004, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-"""Seconds between looks after a write was reported. The last ones are for a disk that takes long to sync."""
+LOOKS = (*[0.0002] * 10, *[0.001] * 10, *[0.001 * 1.1**n for n in range(75)])
+"""Seconds between looks after a write was reported, 15 in all. The later ones are for a disk that takes long to sync: a
+commit that took a tenth of a second is seen within a hundredth."""
 POLL_SECONDS = 0.02
 """Seconds between looks where the kernel reports nothing."""
 

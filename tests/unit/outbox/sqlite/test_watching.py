@@ -6,12 +6,13 @@ import asyncio
 import sqlite3
 import sys
 from contextlib import closing
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
 
 from carrick.outbox.sqlite.store import SqliteStore
-from carrick.outbox.sqlite.watching import SqliteWatch
+from carrick.outbox.sqlite.watching import LOOKS, SqliteWatch
 from carrick.testing.samples import sample
 
 WAYS = ["reports", "looks"] if sys.platform == "linux" else ["looks"]
@@ -92,3 +93,9 @@ def test_the_log_file_may_be_made_anew(path: Path, store: SqliteStore) -> None:
         await watch.close()
 
     asyncio.run(main())
+
+
+def test_a_commit_that_took_long_is_looked_for_soon_after_compared_with_what_it_took() -> None:
+    since = list(accumulate(LOOKS))
+    assert since[-1] > 10
+    assert all(after - before <= max(0.0011, 0.1 * before) for before, after in pairwise([0.0, *since]))
