@@ -23,10 +23,9 @@ begin
                                          headers, traceparent, occurred_at, created_at)
         select t.id, p_channel, p_tenant_id, t.group_key, t.event_type, t.key, t.payload::json, octet_length(t.payload),
                t.headers::jsonb, t.traceparent, t.occurred_at, v_now
-          from unnest(p_id, p_key, p_event_type, p_payload, p_group_key, p_headers, p_occurred_at, p_traceparent)
-               with ordinality
-               as t(id, key, event_type, payload, group_key, headers, occurred_at, traceparent, place)
-         order by t.place
+          from (select unnest(p_id) as id, unnest(p_key) as key, unnest(p_event_type) as event_type, unnest(p_payload) as payload,
+                       unnest(p_group_key) as group_key, unnest(p_headers) as headers, unnest(p_occurred_at) as occurred_at,
+                       unnest(p_traceparent) as traceparent) as t
         returning r.seq, r.id, r.group_key, r.payload_size_bytes)
       insert into carrick.work (seq, id, channel, tenant_id, group_key, size, priority, due, rank)
       select put.seq, put.id, p_channel, p_tenant_id, put.group_key, put.payload_size_bytes, 0, v_now, v_now from put;
