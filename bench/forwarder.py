@@ -30,7 +30,7 @@ import psycopg
 from bench import raw_postgres as raw
 from bench.http_sink import ENTRIES, ENTRY_LIST
 from bench.ingest import PATH, PORT, bodies, serving
-from bench.measure import Result
+from bench.measure import Result, as_a_service
 from bench.postgres import PAYLOAD, database
 from carrick import Outbox
 from carrick.entry import NewEntry
@@ -145,11 +145,11 @@ def forward_cases(quick: bool) -> Iterator[Result]:
     count, rounds = (20_000, 1) if quick else (60_000, 3)
     for batch in (100, 1000):
         batches = count // batch
-        with database() as stored, serving(["-m", "carrick", "ingest"], PORT, DATABASE_URL=stored):
+        with as_a_service(), database() as stored, serving(["-m", "carrick", "ingest"], PORT, DATABASE_URL=stored):
             ingest = f"http://127.0.0.1:{PORT}{PATH}"
             bare(ingest, bodies(10_000 // batch, batch), batch)
             yield from _beside("to ingest", ingest, batch, rounds, partial(bodies, batches, batch), asked=0.5)
-        with receiver() as port:
+        with as_a_service(), receiver() as port:
             counting = f"http://127.0.0.1:{port}/batch"
             same = [
                 body_of([ENTRY_LIST[n % ENTRIES] for n in range(batch)], edge_id="bench", sent_at=datetime.now(UTC))

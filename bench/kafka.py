@@ -14,7 +14,7 @@ from tests.entries import claimed, deliver
 from tests.kafka_cluster import MockCluster
 
 from bench import postgres, sqlite
-from bench.measure import Result, compare, rate
+from bench.measure import Result, as_a_service, compare, rate
 from carrick import Outbox
 from carrick.entry import NewEntry
 from carrick.sinks.kafka import KafkaSink
@@ -72,7 +72,7 @@ def drain_cases(quick: bool) -> Iterator[Result]:
     for name, opened in (("PostgreSQL", _postgres), ("SQLite", _sqlite)):
         rates: list[tuple[float, float]] = []
         for _ in range(2 if quick else 3):
-            with MockCluster(brokers=3) as cluster, opened() as outbox, asyncio.Runner() as runner:
+            with as_a_service(), MockCluster(brokers=3) as cluster, opened() as outbox, asyncio.Runner() as runner:
                 topic = cluster.new_topic(partitions=4)
                 sink = KafkaSink(cluster.bootstrap_servers)
                 runner.run(_warm_up(sink, topic))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
+
+from carrick.ops.collector import spare_the_collector
 
 Side = Callable[[], int]
 """Does the work once and returns how many entries it handled."""
@@ -27,6 +31,18 @@ class Result(NamedTuple):
     @property
     def ratio(self) -> float:
         return self.ours / self.other if self.other else float("nan")
+
+
+@contextmanager
+def as_a_service() -> Iterator[None]:
+    """The garbage collector as every service has it, for both sides of what is measured inside."""
+    before = gc.get_threshold()
+    spare_the_collector()
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def rate(side: Side) -> float:

@@ -53,7 +53,8 @@ class Sending:
         """Hand the entries over, in their order. After a part that waits, the rest of its group is not tried (G5)."""
         if self.unavailable is not None:
             return
-        entries = [entry for entry in entries if entry.group not in self._waiting_groups]
+        if self._waiting_groups:
+            entries = [entry for entry in entries if entry.group not in self._waiting_groups]
         if not entries:
             return
         report = await self._send(entries)
@@ -78,8 +79,8 @@ class Sending:
             outcome = results.outcomes.get(entry.id)
             if outcome is not None:
                 self.outcomes[entry.id] = outcome
-            if entry.group is not None and (outcome is None or outcome.kind not in GOES_ON):
-                self._waiting_groups.add(entry.group)
+            if (group := entry.group) is not None and (outcome is None or outcome.kind not in GOES_ON):
+                self._waiting_groups.add(group)
 
     async def _split(self, entries: Sequence[Entry], refused: Refused) -> None:
         if refused.too_large:
