@@ -21,7 +21,8 @@ NOTHING = Taken(0, 0)
 class Desk:
     """Takes batches into one inbox. Used from one event loop.
 
-    Small ones wait for each other there. A large one has a thread for all of its way, and gains nothing from others.
+    They wait for each other there, and go in together. One that is large is read in a thread before that; and where it
+    fills a group by itself, it keeps that thread for all of its way: it would gain nothing from others.
     """
 
     def __init__(self, inbox: Inbox, guard: Guard, threads: Threads, *, max_payload_bytes: int) -> None:
@@ -33,10 +34,12 @@ class Desk:
 
     async def take(self, request: Request, encoding: str, now_ms: int) -> Verdict:
         """What became of each event. Raises auth.Refused, BatchRefused, CarrickError; then nothing is stored."""
-        small = self._small(request, encoding, now_ms)
-        if small is None:
-            return await self._threads.call(self._take_large, request, encoding, now_ms)
-        return _verdict(small.batch, await self._line.take(small) if small.batch.arrivals else NOTHING)
+        found: Offer | Verdict | None = self._small(request, encoding, now_ms)
+        if found is None:
+            found = await self._threads.call(self._large, request, encoding, now_ms)
+        if isinstance(found, Verdict):
+            return found
+        return _verdict(found.batch, await self._line.take(found) if found.batch.arrivals else NOTHING)
 
     def _small(self, request: Request, encoding: str, now_ms: int) -> Offer | None:
         """The batch, if it is small; also a small body may unfold to much."""
@@ -47,9 +50,12 @@ class Desk:
         except TooLarge:
             return None
 
-    def _take_large(self, request: Request, encoding: str, now_ms: int) -> Verdict:
+    def _large(self, request: Request, encoding: str, now_ms: int) -> Offer | Verdict:
+        """The batch, or what became of it, where it fills a group by itself."""
         large = self._opened(request, encoding, now_ms, MAX_BODY_BYTES)
-        return _verdict(large.batch, take_one(self._inbox, large) if large.batch.arrivals else NOTHING)
+        if len(large.batch.arrivals) < self._inbox.groups.events:
+            return large
+        return _verdict(large.batch, take_one(self._inbox, large))
 
     def _opened(self, request: Request, encoding: str, now_ms: int, max_bytes: int) -> Offer:
         signature = self._guard.check(request, now_ms)

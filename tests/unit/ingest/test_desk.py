@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from carrick.ingest.body import MAX_BODY_BYTES
 from carrick.ingest.desk import SMALL_BYTES, Desk
 from carrick.ingest.problems import TooLarge, Unreadable
 from carrick.ingest.sqlite.store import SqliteInbox
+from carrick.ingest.store import Groups, Offer, Outcome
 from carrick.relay.threads import Threads
 from tests.batches import PATH, body, event, numbered
 from tests.sqlite_file import whole_file
@@ -89,3 +90,42 @@ def test_a_bomb_is_refused_with_the_limit_of_all_bodies(taken: Take) -> None:
 
 def test_a_batch_without_events_is_answered_without_the_inbox(taken: Take) -> None:
     assert taken(body())[0] == Verdict(accepted=0, duplicated=0, rejected=0, errors=[])
+
+
+class NotedInbox(SqliteInbox):
+    """Notes how many batches go in together."""
+
+    def __init__(self, path: Path, groups: Groups) -> None:
+        super().__init__(path)
+        self.groups = groups
+        self.together: list[int] = []
+
+    def take_all(self, offers: Sequence[Offer]) -> list[Outcome]:
+        self.together.append(len(offers))
+        return super().take_all(offers)
+
+
+def _three_large_ones(path: Path, groups: Groups) -> list[int]:
+    """How three large batches of four events, which come at once, go in. One thread reads all three before it can store
+    what waits in the line."""
+    whole_file(path)
+
+    async def story() -> list[Verdict]:
+        desk = Desk(inbox, auth.Guard(), threads, max_payload_bytes=MAX_BODY_BYTES)
+        texts = [body(*(event(f"{n}-{m}", payload="x" * SMALL_BYTES) for m in range(4))) for n in range(3)]
+        requests = [auth.Request(method="POST", path=PATH, headers={}, body=text) for text in texts]
+        return await asyncio.gather(*(desk.take(request, "identity", 0) for request in requests))
+
+    with closing(NotedInbox(path, groups)) as inbox, closing(Threads(1)) as threads:
+        assert [verdict.accepted for verdict in asyncio.run(story())] == [4, 4, 4]
+        return inbox.together
+
+
+def test_large_batches_that_wait_go_in_together(tmp_path: Path) -> None:
+    together = _three_large_ones(tmp_path / "inbox.db", Groups(at_once=1, events=5))
+    assert sum(together) == 3
+    assert max(together) > 1
+
+
+def test_a_large_batch_that_fills_a_group_by_itself_waits_for_no_other(tmp_path: Path) -> None:
+    assert _three_large_ones(tmp_path / "inbox.db", Groups(at_once=1, events=4)) == [1, 1, 1]
