@@ -34,7 +34,7 @@ class Line:
         self._groups = groups
         self._threads = threads
         self._waiting: deque[_Place] = deque()
-        self._serving: set[asyncio.Task[None]] = set()
+        self._serving: set[asyncio.Task[None] | None] = set()
 
     async def take(self, offer: Offer) -> Taken:
         """What became of a batch. Raises BatchRefused or CarrickError; then nothing is stored."""
@@ -42,12 +42,17 @@ class Line:
         place = _Place(offer, loop.create_future())
         self._waiting.append(place)
         if len(self._serving) < self._groups.at_once:
-            serving = loop.create_task(self._serve())
-            self._serving.add(serving)
-            serving.add_done_callback(self._serving.discard)
+            self._serving.add(loop.create_task(self._serve()))
         return await place.answer
 
     async def _serve(self) -> None:
+        """Group after group until nobody waits. Then it counts no longer, at once: whoever comes next needs another."""
+        try:
+            await self._serve_all()
+        finally:
+            self._serving.discard(asyncio.current_task())
+
+    async def _serve_all(self) -> None:
         while group := self._next_group():
             outcomes = await self._outcomes([place.offer for place in group])
             for place, outcome in zip(group, outcomes, strict=True):

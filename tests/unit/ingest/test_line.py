@@ -91,6 +91,33 @@ def test_who_finds_the_inbox_idle_is_taken_at_once_and_alone() -> None:
     assert inbox.groups == [[name] for name in FIRST]
 
 
+class Gate(Threads):
+    """Runs every call in the event loop, once it is open."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.asked = asyncio.Event()
+        self.opened = asyncio.Event()
+
+    async def call(self, operation: Any, *args: Any, **kwargs: Any) -> Any:
+        self.asked.set()
+        await self.opened.wait()
+        return operation(*args, **kwargs)
+
+
+def test_who_comes_in_the_very_turn_of_the_loop_in_which_the_last_group_is_done_is_taken() -> None:
+    async def story() -> None:
+        gate = Gate()
+        line = Line(lambda offers: [Taken(1, 0) for _ in offers], Groups(1, EVENTS), gate)
+        tasks = [asyncio.create_task(line.take(offer("a")))]
+        await gate.asked.wait()
+        gate.opened.set()
+        tasks.append(asyncio.create_task(line.take(offer("b"))))
+        assert await asyncio.gather(*tasks) == [Taken(1, 0)] * 2
+
+    asyncio.run(asyncio.wait_for(story(), LONG))
+
+
 def test_those_that_wait_are_taken_together_in_the_order_they_came() -> None:
     inbox = SlowInbox()
 
