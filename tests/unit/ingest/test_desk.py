@@ -105,9 +105,19 @@ class NotedInbox(SqliteInbox):
         return super().take_all(offers)
 
 
-def _three_large_ones(path: Path, groups: Groups) -> list[int]:
-    """How three large batches of four events, which come at once, go in. One thread reads all three before it can store
-    what waits in the line."""
+class CountedThreads(Threads):
+    """Counts how often something is left to a thread."""
+
+    calls = 0
+
+    async def call(self, *args: Any, **kwargs: Any) -> Any:
+        self.calls += 1
+        return await super().call(*args, **kwargs)
+
+
+def _three_large_ones(path: Path, groups: Groups) -> tuple[list[int], int]:
+    """How three large batches of four events, which come at once, go in, and how often a thread is asked. There is one,
+    which reads all three before it can store what waits in the line."""
     whole_file(path)
 
     async def story() -> list[Verdict]:
@@ -116,16 +126,16 @@ def _three_large_ones(path: Path, groups: Groups) -> list[int]:
         requests = [auth.Request(method="POST", path=PATH, headers={}, body=text) for text in texts]
         return await asyncio.gather(*(desk.take(request, "identity", 0) for request in requests))
 
-    with closing(NotedInbox(path, groups)) as inbox, closing(Threads(1)) as threads:
+    with closing(NotedInbox(path, groups)) as inbox, closing(CountedThreads(1)) as threads:
         assert [verdict.accepted for verdict in asyncio.run(story())] == [4, 4, 4]
-        return inbox.together
+        return inbox.together, threads.calls
 
 
 def test_large_batches_that_wait_go_in_together(tmp_path: Path) -> None:
-    together = _three_large_ones(tmp_path / "inbox.db", Groups(at_once=1, events=5))
+    together, _ = _three_large_ones(tmp_path / "inbox.db", Groups(at_once=1, events=5))
     assert sum(together) == 3
     assert max(together) > 1
 
 
 def test_a_large_batch_that_fills_a_group_by_itself_waits_for_no_other(tmp_path: Path) -> None:
-    assert _three_large_ones(tmp_path / "inbox.db", Groups(at_once=1, events=4)) == [1, 1, 1]
+    assert _three_large_ones(tmp_path / "inbox.db", Groups(at_once=1, events=4)) == ([1, 1, 1], 3)
