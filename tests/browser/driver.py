@@ -71,7 +71,11 @@ class Found:
     steps: tuple[tuple[Any, ...], ...]
 
     def call(self, method: str, *args: Any) -> Any:
-        return self.bridge.call(self.page, method, *args, steps=self.steps)
+        try:
+            return self.bridge.call(self.page, method, *args, steps=self.steps)
+        except BrowserError as error:
+            shown = self.bridge.call(self.page, "evaluate", "document.body.innerText")
+            raise BrowserError(f"{error}\nThe page shows:\n{shown}") from None
 
     def click(self) -> None:
         self.call("click")
@@ -170,6 +174,10 @@ class Device:
         if path:
             page.goto(path)
         return page
+
+    def begin_with(self, script: str) -> None:
+        """Run this in every page before its own scripts."""
+        self.bridge.call(self.handle, "addInitScript", {"content": script})
 
     def offline(self, now: bool) -> None:
         self.bridge.call(self.handle, "setOffline", now)

@@ -257,3 +257,17 @@ def test_what_another_leader_sent_is_seen_on_return(leader: Page, evening: Eveni
     evening.give(("Eagles", 5), user_id=HAZEL)
     leader.evaluate("dispatchEvent(new Event('focus'))")
     leader.css(".score").containing("Eagles has 105").wait()
+
+
+def test_a_device_that_cannot_keep_anything_says_so_and_starts_when_it_can(leader: Page, phone: Device) -> None:
+    phone.begin_with("""
+        if (location.pathname === "/admin/" && !sessionStorage.getItem("refused")) indexedDB.open = () => {
+            sessionStorage.setItem("refused", "once");
+            throw new DOMException("no room", "UnknownError");
+        };
+    """)
+    page = phone.page("/admin/")
+    page.sees("This device could not do something that this page needs (no room).")
+    page.button("Reload").click()
+    page.role("heading", "Eagles").wait()
+    assert all("no room" in problem for problem in phone.problems())

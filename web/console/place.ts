@@ -1,5 +1,5 @@
 /** Where on the console one is: the part of the address behind the #. */
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 export interface Place {
   readonly screen: string;
@@ -15,7 +15,7 @@ export function placeOf(hash: string): Place {
 
 export function usePlace(): Place {
   const [hash, setHash] = useState(location.hash);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const changed = (): void => setHash(location.hash);
     addEventListener("hashchange", changed);
     return () => removeEventListener("hashchange", changed);

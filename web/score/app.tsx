@@ -1,6 +1,6 @@
 /** The frame of the score page: header, the screen that the address names, navigation. */
 import { createContext, type ComponentType } from "preact";
-import { useContext, useEffect, useReducer, useState } from "preact/hooks";
+import { useContext, useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { counted } from "../shared/words.ts";
 import type { Model, State } from "./model.ts";
 import { unsent } from "./queue.ts";
@@ -24,9 +24,13 @@ const Shared = createContext<Model | undefined>(undefined);
 /** The page's model; the component is drawn again after each of its changes. */
 export function useModel(): { model: Model; state: State } {
   const model = useContext(Shared)!;
-  const [, redraw] = useReducer((count: number) => count + 1, 0);
-  useEffect(() => model.subscribe(() => redraw(0 as never)), [model]);
-  return { model, state: model.state };
+  const [state, draw] = useState(model.state);
+  // A layout effect: others run after the next frame, and what changes before it would not be seen.
+  useLayoutEffect(() => {
+    draw(model.state);
+    return model.subscribe(() => draw(model.state));
+  }, [model]);
+  return { model, state };
 }
 
 /** How many points wait, here and at the server together. */
@@ -57,13 +61,14 @@ function Page() {
   const route = useRoute();
   const { title, screen: Screen } = SCREENS[route] ?? SCREENS[""]!;
   useEffect(() => void (document.title = `${title} – Patrol points`), [title]);
-  if (!state.ready) return <p class="starting">One moment…</p>;
+  if (!state.ready) return <main>{state.broken === undefined ? <p class="starting">One moment…</p> : <Broken />}</main>;
   if (!state.user) return <SignIn />;
   return (
     <>
       <Header />
       <main id="main" tabIndex={-1}>
         <SignInBanner />
+        <Broken />
         <NoticeLine />
         <Screen key={`${route} ${state.sectionId}`} />
       </main>
@@ -99,6 +104,26 @@ function Header() {
         )}
       </div>
     </header>
+  );
+}
+
+/** What this device could not do. What it keeps already is not touched by it. */
+function Broken() {
+  const { state } = useModel();
+  return (
+    <div class="notices" role="alert">
+      {state.broken !== undefined && (
+        <p class="notice bad">
+          <span>
+            This device could not do something that this page needs ({state.broken}). Points that it keeps already are
+            safe.
+          </span>
+          <button type="button" class="plain small" onClick={() => location.reload()}>
+            Reload
+          </button>
+        </p>
+      )}
+    </div>
   );
 }
 
@@ -161,7 +186,7 @@ function Navigation({ current }: { current: string }) {
 function useRoute(): string {
   const read = () => location.hash.replace(/^#\/?/, "");
   const [route, setRoute] = useState(read);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const changed = () => {
       setRoute(read());
       scrollTo(0, 0);

@@ -41,6 +41,8 @@ export interface State {
   readonly pending: readonly PendingLine[];
   readonly busy: boolean;
   readonly trouble?: string;
+  /** What this device, not the server, could not do. */
+  readonly broken?: string;
   readonly notice?: Notice;
   /** A newer version of this page has come; the next load uses it. */
   readonly updated?: boolean;
@@ -202,6 +204,11 @@ export class Model {
   /** Tell the leader something, in place of what was told before. */
   tell(tone: Notice["tone"], text: string): void {
     this.#set({ notice: { tone, text } });
+  }
+
+  /** Something failed on this device that nobody waits for, most likely its storage. */
+  broke(error: unknown): void {
+    this.#set({ broken: error instanceof Error ? error.message : String(error) });
   }
 
   /** A newer version of this page has come. */

@@ -27,6 +27,9 @@ function database(): Promise<IDBPDatabase<Schema>> {
     terminated() {
       opening = undefined;
     },
+  }).catch((error: unknown) => {
+    opening = undefined; // whoever asks next tries again
+    throw error;
   });
   return opening;
 }

@@ -50,7 +50,7 @@ const bridge = {
       if (["error", "warning"].includes(message.type()))
         found.push(`${message.type()}: ${message.text()} (${message.location().url})`);
     });
-    context.on("weberror", (error) => found.push(`uncaught: ${error.error().stack ?? error.error()}`));
+    context.on("weberror", (error) => found.push(`uncaught: ${error.error().stack || error.error()}`));
     return context;
   },
 
