@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import NamedTuple, TypedDict
+from uuid import UUID
 
 from carrick.entry import Entry
 from carrick.outbox.channel import Channel, Mode
@@ -20,6 +21,8 @@ WIDE_LEASES = 2
 
 Part = Sequence[Entry]
 """Entries of one delivery."""
+Unit = tuple[str, str] | UUID
+"""A group, or the one entry that has none."""
 
 
 class Size(NamedTuple):
@@ -76,15 +79,29 @@ def widest(channel: Channel, sink: Sink, in_flight: int) -> int:
 
 def lanes_of(entries: Sequence[Entry], size: Size) -> list[list[Part]]:
     """The parts of each lane, which go one after the other. All entries of a group are in one lane, in their order."""
-    lanes: list[list[Entry]] = [[]]
+    lanes: list[list[Entry]] = []
+    lane_of: dict[Unit, list[Entry]] = {}
     share = ceil(len(entries) / max(1, ceil(size.deliveries(entries))))
-    lane_of: dict[tuple[str, str], list[Entry]] = {}
-    for entry in entries:
-        if len(lanes[-1]) >= share:
+    room = Size(0, 0)
+    for unit, (rows, size_bytes) in _units(entries).items():
+        if rows > room.rows or size_bytes > room.bytes or size.rows - room.rows >= share:
             lanes.append([])
-        lane = lanes[-1] if entry.group is None else lane_of.setdefault(entry.group, lanes[-1])
-        lane.append(entry)
-    return [list(_parts(lane, size)) for lane in lanes if lane]
+            room = size
+        lane_of[unit] = lanes[-1]
+        room = Size(room.rows - rows, room.bytes - size_bytes)
+    for entry in entries:
+        lane_of[entry.group or entry.id].append(entry)
+    return [list(_parts(lane, size)) for lane in lanes]
+
+
+def _units(entries: Sequence[Entry]) -> dict[Unit, Size]:
+    """What must stay in one lane, and how large it is: a lane that is one part of whole groups needs one request."""
+    units: dict[Unit, Size] = {}
+    for entry in entries:
+        unit = entry.group or entry.id
+        rows, size_bytes = units.get(unit, (0, 0))
+        units[unit] = Size(rows + 1, size_bytes + entry.payload_size_bytes)
+    return units
 
 
 def _parts(entries: Sequence[Entry], size: Size) -> Iterator[Part]:

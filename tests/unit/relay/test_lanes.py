@@ -36,6 +36,19 @@ def test_a_group_is_in_one_lane_and_its_parts_go_in_order() -> None:
     assert numbers(lanes) == [[[1, 2, 3], [4, 5, 6], [7]]]
 
 
+def test_a_lane_takes_whole_groups_as_long_as_they_are_one_part() -> None:
+    entries = [entry(n, group=f"g-{n % 5}") for n in range(1, 41)]  # five groups of eight
+    lanes = lanes_of(entries, Size(rows=20, bytes=1000))
+    assert [[len(part) for part in lane] for lane in lanes] == [[16], [16], [8]]
+    assert numbers(lanes)[0] == [[n for n in range(1, 41) if n % 5 in (1, 2)]]
+
+
+def test_a_lane_takes_whole_groups_as_long_as_their_bytes_are_one_part() -> None:
+    entries = [entry(n, group=f"g-{n % 3}", size=20) for n in range(1, 7)]
+    lanes = lanes_of(entries, Size(rows=20, bytes=80))
+    assert numbers(lanes) == [[[1, 2, 4, 5]], [[3, 6]]]
+
+
 def test_the_same_group_of_another_tenant_is_another() -> None:
     entries = [claimed(n, tenant_id=tenant, group_key="g") for n, tenant in enumerate(["a", "a", "b", "b"], 1)]
     assert numbers(lanes_of(entries, Size(rows=2, bytes=1000))) == [[[1, 2]], [[3, 4]]]
