@@ -101,26 +101,25 @@ def send(port: int, path: str, made: Sequence[bytes], in_flight: int) -> float:
 def loopback_cases(quick: bool) -> Iterator[Result]:
     """Events per second that are accepted, relayed on or only stored, on PostgreSQL and SQLite."""
     rounds = 3 if quick else 9
-    with (
-        database() as url,
-        database() as plain,
-        tempfile.TemporaryDirectory() as folder,
-        serving(["-m", "bench.plain_ingest"], PLAIN_PORT, PLAIN_POSTGRES=plain, PLAIN_SQLITE=f"{folder}/plain.db"),
-    ):
-        for backend, at, beside in (
-            ("PostgreSQL", url, "postgres"),
-            ("SQLite", f"sqlite:///{folder}/ingest.db", "sqlite"),
+    for backend in ("PostgreSQL", "SQLite"):
+        with (
+            database() as url,
+            database() as plain,
+            tempfile.TemporaryDirectory() as folder,
+            serving(["-m", "bench.plain_ingest"], PLAIN_PORT, PLAIN_POSTGRES=plain, PLAIN_SQLITE=f"{folder}/plain.db"),
         ):
+            at = url if backend == "PostgreSQL" else f"sqlite:///{folder}/ingest.db"
             for channel, said in (("", "stored"), ("events", "stored and relayed")):
                 with serving(["-m", "carrick", "ingest"], PORT, DATABASE_URL=at, INGEST_RELAY_CHANNEL=channel):
                     for events, in_flight in LOADS:
                         name = f"ingest, {backend}, {said}, {in_flight} batches of {events}"
-                        yield from _beside(name, beside, events, in_flight, rounds, bool(channel))
+                        yield from _beside(name, backend.lower(), events, in_flight, rounds, bool(channel))
 
 
 def _beside(name: str, plainly: str, events: int, in_flight: int, rounds: int, is_relayed: bool) -> Iterator[Result]:
     """In turns with routes that get the very same bodies and store nothing; then with one that stores, which would leave
-    the disk busy for whoever comes after it."""
+    the disk busy for whoever comes after it. What was written before is on disk when it begins."""
+    os.sync()
     is_marked = not is_relayed and (events, in_flight) in SATURATING
     ours, parsed, typed = _in_turns(["parsed", "typed"], events, in_flight, 3 if is_relayed else rounds)
     yield Result(name, ours, parsed, 0.5 if is_marked else None, "bare route, json.loads")

@@ -124,7 +124,7 @@ async def serve() -> None:
     takes: dict[str, Take] = {
         "typed": typed,
         "parsed": parsed,
-        "postgres": PlainPostgres(dsn).take,
+        "postgresql": PlainPostgres(dsn).take,
         "sqlite": PlainSqlite(os.environ["PLAIN_SQLITE"]).take,
     }
     for name, take in takes.items():

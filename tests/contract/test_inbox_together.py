@@ -52,6 +52,15 @@ def test_new_events_of_several_tenants_and_gateways_are_stored_each_with_its_own
     ]
 
 
+def test_more_events_than_one_statement_takes_are_stored_each_with_its_own(place: Place, inbox: Inbox) -> None:
+    sizes = [1000, 1000, 651]
+    batches = [numbered(count, prefix, trace_id="t", device_id="d") for count, prefix in zip(sizes, "abc", strict=True)]
+    assert counts(inbox.take_all([offer(*events) for events in batches])) == [(count, 0) for count in sizes]
+    stored = place.look("select event_id, trace_id from {inbox} where extra is not null")
+    assert sorted(stored) == sorted((one["event_id"], "t") for events in batches for one in events)
+    assert place.look("select count(*) from {intake}") == [(1,)]
+
+
 def test_they_came_at_one_moment_and_are_forgotten_tenant_by_tenant(place: Place, inbox: Inbox) -> None:
     plain, traced = [event("a"), event("d")], [event("b", trace_id="t"), event("e", device_id="d")]
     inbox.take_all(
@@ -126,6 +135,17 @@ def test_where_the_channel_gets_full_those_that_fit_are_taken(place: Place, inbo
     assert place.count() == 2
     place.store.declare(Channel(name="events", mode=Mode.ORDERED, max_backlog_bytes=1000))
     assert counts(inbox.take_all(large)) == [Replayed, (1, 0)]
+
+
+def test_a_group_that_is_taken_apart_for_the_fault_of_one_is_told(
+    place: Place, inbox: Inbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    place.store.declare(Channel(name="events", mode=Mode.ORDERED, max_backlog_bytes=30))
+    with caplog.at_level("INFO", "carrick.ingest"):
+        inbox.take_all([offer(event("a", payload="x" * 40)), offer(event("b", payload=1))])
+    told = [record for record in caplog.records if record.msg == "ingest.apart"]
+    assert [getattr(record, "batches", None) for record in told] == [2]
+    assert "events" in getattr(told[0], "said", "")
 
 
 def test_one_that_fails_while_it_is_watched_is_undone_alone(place: Place) -> None:

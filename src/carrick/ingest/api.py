@@ -164,6 +164,8 @@ class Api:
         if (request.content_length or 0) > MAX_BODY_BYTES:
             raise too_large()
         try:
+            if request.content.is_eof():  # it came with the head: there is nothing to wait for
+                return await request.read()
             async with asyncio.timeout(self._body_seconds):
                 return await request.read()
         except web.HTTPRequestEntityTooLarge:

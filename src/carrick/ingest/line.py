@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from math import ceil
 from typing import NamedTuple
 
 from carrick.errors import twin
@@ -35,6 +36,7 @@ class Line:
         self._threads = threads
         self._waiting: deque[_Place] = deque()
         self._serving: set[asyncio.Task[None] | None] = set()
+        self._under_way = 0
 
     async def take(self, offer: Offer) -> Taken:
         """What became of a batch. Raises BatchRefused or CarrickError; then nothing is stored."""
@@ -54,7 +56,9 @@ class Line:
 
     async def _serve_all(self) -> None:
         while group := self._next_group():
+            self._under_way += len(group)
             outcomes = await self._outcomes([place.offer for place in group])
+            self._under_way -= len(group)
             for place, outcome in zip(group, outcomes, strict=True):
                 if place.answer.done():  # who asked has gone
                     continue
@@ -64,10 +68,11 @@ class Line:
                     place.answer.set_exception(outcome)
 
     def _next_group(self) -> list[_Place]:
-        """Those that came first."""
+        """Those that came first, up to its share of all: while one group is stored, another is made ready."""
+        share = ceil((len(self._waiting) + self._under_way) / self._groups.at_once)
         group: list[_Place] = []
         events = 0
-        while self._waiting and len(group) < MOST and events < self._groups.events:
+        while self._waiting and len(group) < min(share, MOST) and events < self._groups.events:
             place = self._waiting.popleft()
             events += len(place.offer.batch.arrivals)
             group.append(place)

@@ -16,9 +16,8 @@ class IngestMetrics:
 
     def __init__(self, store: Store) -> None:
         self._registry = CollectorRegistry()
-        self._events = Counter(
-            "carrick_ingest_events", "Events by what became of them.", ["result"], registry=self._registry
-        )
+        events = Counter("carrick_ingest_events", "Events by what became of them.", ["result"], registry=self._registry)
+        self._accepted, self._duplicated, self._rejected = map(events.labels, ("accepted", "duplicated", "rejected"))
         self._refused = Counter(
             "carrick_ingest_refused", "Requests that were refused as a whole.", ["reason"], registry=self._registry
         )
@@ -32,9 +31,9 @@ class IngestMetrics:
 
     def taken(self, verdict: Verdict, seconds: float) -> None:
         """A batch was answered for."""
-        for result in ("accepted", "duplicated", "rejected"):
-            if count := getattr(verdict, result):
-                self._events.labels(result).inc(count)
+        self._accepted.inc(verdict.accepted)
+        self._duplicated.inc(verdict.duplicated)
+        self._rejected.inc(verdict.rejected)
         self._seconds.observe(seconds)
 
     def refused(self, reason: str) -> None:

@@ -126,11 +126,28 @@ def test_those_that_wait_are_taken_together_in_the_order_they_came() -> None:
         for name in ("a", "b", "c"):
             await queue.join(name)
             await asyncio.sleep(0)  # whoever could serve it has its turn
-        inbox.let_go(AT_ONCE + 3)
+        inbox.let_go(1)
+        await inbox.until_entered()
+        assert inbox.groups[AT_ONCE:] == [["a", "b"]]
+        inbox.let_go(AT_ONCE + 2)
         await asyncio.gather(*queue.tasks)
 
     run(inbox, story)
-    assert inbox.groups[AT_ONCE:] == [["a", "b", "c"]]
+
+
+def test_a_group_leaves_the_others_their_share_of_all_that_wait_or_are_under_way() -> None:
+    inbox = SlowInbox()
+
+    async def story(threads: Threads) -> None:
+        queue = await crowded(inbox, threads)
+        await queue.join("a", "b", "c", "d", "e", "f")
+        inbox.let_go(1)
+        await inbox.until_entered()
+        assert inbox.groups[AT_ONCE:] == [["a", "b", "c", "d"]]
+        inbox.let_go(AT_ONCE + 2)
+        await asyncio.gather(*queue.tasks)
+
+    run(inbox, story)
 
 
 def test_each_gets_its_own_answer() -> None:
@@ -140,7 +157,7 @@ def test_each_gets_its_own_answer() -> None:
     async def story(threads: Threads) -> None:
         queue = await crowded(inbox, threads)
         await queue.join("a", "b", "c")
-        inbox.let_go(AT_ONCE + 1)
+        inbox.let_go(AT_ONCE + 2)
         answers = await asyncio.gather(*queue.tasks, return_exceptions=True)
         assert answers[AT_ONCE:] == [Taken(1, 2), replayed, Taken(3, 4)]
 
@@ -184,16 +201,18 @@ def test_who_has_gone_does_not_disturb_the_others() -> None:
 
 def test_a_group_has_no_more_batches_than_it_may() -> None:
     inbox = SlowInbox()
-    names = [f"n-{n}" for n in range(MOST + 2)]
+    names = [f"n-{n}" for n in range(AT_ONCE * MOST + 2)]
 
     async def story(threads: Threads) -> None:
         queue = await crowded(inbox, threads)
         await queue.join(*names)
-        inbox.let_go(AT_ONCE + 2)
+        inbox.let_go(1)
+        await inbox.until_entered()
+        assert inbox.groups[AT_ONCE:] == [names[:MOST]]
+        inbox.let_go(len(names))
         await asyncio.gather(*queue.tasks)
 
     run(inbox, story)
-    assert sorted(inbox.groups[AT_ONCE:], key=len) == [names[MOST:], names[:MOST]]
 
 
 def test_a_group_is_closed_when_it_has_enough_events() -> None:

@@ -5,6 +5,7 @@ One that fails, or holds what is known already, is taken apart from the others: 
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sqlite3
@@ -32,13 +33,15 @@ from carrick.outbox.sqlite.moment import moment, moment_or_none, span
 from carrick.outbox.sqlite.putting import put_many_steps, put_steps
 from carrick.outbox.statement import query
 
+log = logging.getLogger("carrick.ingest")
+
 T = TypeVar("T")
 R = TypeVar("R")
 
 PACKAGE = "carrick.ingest.sqlite"
 PART = Part("ingest", PACKAGE)
 DAY_SECONDS = 86_400
-AT_ONCE = (500, 100)
+AT_ONCE = (2000, 500, 100)
 """Events that one statement stores; what is left over has one of its own. The driver gives up the interpreter in each
 call, and beside a busy event loop waits long to get it back: so calls should be few, of statements that it knows."""
 ROW = re.compile(r"\(\?1,.*\)")
@@ -94,12 +97,16 @@ class SqliteInbox:
         with self._database.write() as connection:
             if len(batches) == 1:
                 return [self._taken(connection, batches[0])]
-            if (
-                all(batch.arrived is None for batch in batches)
-                and self._apart(connection, self._all_new, batches) is True
-            ):
+            if all(batch.arrived is None for batch in batches) and self._takes_new(connection, batches):
                 return [whole(batch.offer) for batch in batches]
             return [self._apart(connection, self._taken, batch) for batch in batches]
+
+    def _takes_new(self, connection: sqlite3.Connection, batches: Sequence[_Ready]) -> bool:
+        """Store batches of nothing but new events. False when one has others, or a fault: then nothing is stored."""
+        outcome = self._apart(connection, self._all_new, batches)
+        if isinstance(outcome, Exception) and not isinstance(outcome, _NotNew | Replayed):
+            log.info("ingest.apart", extra={"batches": len(batches), "said": str(outcome)})
+        return outcome is True
 
     def _apart(
         self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection, T], R], given: T
