@@ -19,6 +19,7 @@ from carrick.outbox.sqlite.expiring import return_expired
 from carrick.outbox.sqlite.moment import moment, span
 from carrick.outbox.sqlite.picking import (
     LANE,
+    LOWEST,
     NOTHING,
     RANK,
     SEQ,
@@ -34,8 +35,6 @@ from carrick.outbox.sqlite.special import pick_special
 
 FURTHEST = span(10_000 * 60)
 """How far the lowest priority ranks behind its due time."""
-LOWEST = -(2**63)
-"""Below every rank."""
 
 
 class Limits(NamedTuple):

@@ -23,6 +23,9 @@ rank, whether it has had trouble.
 
 LANE, SEQ, SIZE, RANK, TROUBLED = range(5)
 
+LOWEST = -(2**63)
+"""Below every rank."""
+
 
 class Pick(NamedTuple):
     """What to take. `cut`: the limit in bytes left some out. `frozen`: a batch that came back as it was."""
@@ -70,6 +73,10 @@ class Search(NamedTuple):
         """Tenants with waiting entries, by name."""
         return [tenant for (tenant,) in self.ask("claim_lanes", after=after, most=most)]
 
+    def has_more(self, lanes: list[str], look: int) -> bool:
+        """Whether so many entries of one of these tenants are due that there may be more."""
+        return bool(lanes) and bool(self.ask("claim_many", lanes=lanes, look=look)[0][0])
+
 
 def as_json(values: Iterable[Any]) -> str:
     """A list as a parameter for json_each."""
@@ -107,15 +114,13 @@ def pick_stream(search: Search, lanes: list[str]) -> Pick:
 def pick_oldest(search: Search, lanes: list[str]) -> Pick:
     """The oldest entries whoever's they are: for channels that are not fair."""
     if search.channel.mode is Mode.ORDERED:
-        heads = search.ask("claim_ordered", lanes=lanes, share=search.rows)
-        return _runs(search, sorted(heads, key=itemgetter(RANK, SEQ)))
+        return _runs(search, sorted(_heads(search, lanes, search.rows), key=itemgetter(RANK, SEQ)))
     return Pick(within(search.ask("claim_oldest", lanes=lanes, rows=search.rows), search.bytes))
 
 
 def pick_ordered(search: Search, lanes: list[str]) -> Pick:
     """Runs: per group the oldest and what may follow it, of each tenant its share of heads."""
-    heads = search.ask("claim_ordered", lanes=lanes, share=_share(search.rows, lanes))
-    return _runs(search, _by_place(heads))
+    return _runs(search, _by_place(_heads(search, lanes, _share(search.rows, lanes))))
 
 
 def pick_coalesce(search: Search, tenant: str) -> Pick:
@@ -158,12 +163,43 @@ def _by_place(offers: Iterable[Offer]) -> list[Offer]:
     return [offer for _, _, offer in sorted(placed, key=itemgetter(0, 1))]
 
 
+def _heads(search: Search, lanes: list[str], share: int) -> list[Offer]:
+    """The first entries of groups, and entries without a group, that may go; by tenant and rank.
+
+    It looks at the oldest entries first. Where most of those wait behind the head of their group, it goes from group to
+    group instead, so that a long queue behind a few heads costs as little as a short one; where the groups are many,
+    after a look at more of the oldest. Not so for fresh entries: all groups are too many to look at for a claim that
+    passes over a backlog.
+    """
+    heads, enough = _near(search, lanes, share, share)
+    if enough:
+        return heads
+    fresh = search.floor > LOWEST
+    if fresh or len(search.ask("claim_groups", lanes=lanes, most=2 * search.rows)) == 2 * search.rows:
+        heads, enough = _near(search, lanes, share, 8 * share)
+        if enough or fresh:
+            return heads
+    return [*search.ask("claim_heads", lanes=lanes, share=share)]
+
+
+def _near(search: Search, lanes: list[str], share: int, look: int) -> tuple[list[Offer], bool]:
+    """The heads among so many of the oldest entries of each tenant, and whether they will do.
+
+    A tenant of whom nothing was found must not be passed over while more of it waits than was looked at.
+    """
+    heads: list[Offer] = [*search.ask("claim_ordered", lanes=lanes, share=share, look=look)]
+    served = {offer[LANE] for offer in heads}
+    hidden = [lane for place, lane in enumerate(lanes) if place not in served]
+    will_do = 4 * len(heads) >= search.rows or not search.has_more(lanes, look)
+    return heads, will_do and not search.has_more(hidden, look)
+
+
 def _runs(search: Search, heads: Sequence[Offer]) -> Pick:
     """The first entry of every run, the second of every run, ...; one that may not go yet ends its run (G5)."""
     heads = heads[: search.rows]
     if not heads:
         return NOTHING
-    length = min(search.rows, 4 * -(-search.rows // len(heads)))
+    length = min(search.rows, -(-3 * search.rows // (2 * len(heads))))  # half more than needed: not all have as many
     runs = [[head] for head in heads]
     ended: set[int] = set()
     if length > 1:

@@ -63,11 +63,14 @@ class Waiting(NamedTuple):
 
     def _group(self, tenant: str, group: str) -> Iterator[int]:
         """When a group may go: in order with its first entry, coalesced as a whole; nothing while a lease holds it."""
-        ((held, head_due, *times),) = rows(
-            self.connection, "rest_group", channel=self.channel.name, tenant=tenant, group_key=group
-        )
+        one = {"channel": self.channel.name, "tenant": tenant, "group_key": group}
+        if self.channel.mode is Mode.ORDERED:
+            ((held, due),) = rows(self.connection, "rest_head", **one)
+        else:
+            ((held, *times),) = rows(self.connection, "rest_group", **one)
+            due = group_due(*times)
         if not held:
-            yield head_due if self.channel.mode is Mode.ORDERED else group_due(*times)
+            yield due
 
 
 def due_in(connection: sqlite3.Connection, name: str) -> float | None:

@@ -12,6 +12,9 @@ from carrick.outbox.store import Store
 from carrick.testing.clock import Clock
 from carrick.testing.samples import HOUR, claim, declare, drain, finish_each, ids, put, put_run, states
 
+LONG = 60
+"""Far more entries than a claim of a few looks at."""
+
 
 class OrderedContract:
     """G4 One at a time per group; G5 In order per group."""
@@ -22,14 +25,41 @@ class OrderedContract:
         declare(store, mode=Mode.ORDERED)
         return store
 
-    def test_a_long_queue_behind_a_waiting_head_hides_no_other_group(self, store: Store) -> None:
-        declare(store, mode=Mode.ORDERED)
-        head = put(store, group_key="busy")
-        store.finish(claim(store).token, {head: Outcome.retry(after=1000)})
-        put_run(store, 60, group_key="busy")
+    @pytest.mark.parametrize("max_backlog_bytes", [None, 1_000_000])
+    def test_a_long_queue_behind_a_waiting_head_hides_no_other_group(
+        self, store: Store, max_backlog_bytes: int | None
+    ) -> None:
+        declare(store, mode=Mode.ORDERED, max_backlog_bytes=max_backlog_bytes)
+        _long_queue(store)
         others = [put(store, group_key="other"), put(store)]
         assert ids(claim(store, max_rows=2)) == others
         assert not claim(store, max_rows=2)
+
+    def test_a_long_queue_behind_a_waiting_head_hides_none_of_many_groups(self, ordered: Store) -> None:
+        _long_queue(ordered)
+        others = [put(ordered, group_key=name) for name in "hgfedcba"]
+        found = [ids(claim(ordered, max_rows=2)) for _ in range(4)]
+        assert found == [others[n : n + 2] for n in range(0, 8, 2)]
+
+    def test_an_entry_without_a_group_goes_with_what_is_found_behind_a_long_queue(self, ordered: Store) -> None:
+        _waiting_head(ordered)
+        alone = put(ordered)
+        put_run(ordered, LONG, group_key="busy")
+        other = put(ordered, group_key="other")
+        assert ids(claim(ordered, max_rows=5)) == [alone, other]
+
+    def test_a_long_queue_behind_a_waiting_head_does_not_cost_its_tenant_the_turn(self, ordered: Store) -> None:
+        _long_queue(ordered, tenant_id="slow")
+        put_run(ordered, 20, tenant_id="quick")
+        other = put(ordered, tenant_id="slow", group_key="other")
+        assert other in ids(claim(ordered, max_rows=4))
+
+    def test_a_long_queue_behind_a_waiting_head_does_not_hide_what_was_redriven(self, ordered: Store) -> None:
+        alone = put(ordered)
+        ordered.finish(claim(ordered).token, {alone: Outcome.rejected("no")})
+        _long_queue(ordered)
+        ordered.redrive("things", spread_seconds=0)
+        assert ids(claim(ordered, max_rows=2)) == [alone]
 
     def test_a_batch_is_filled_with_followers_that_are_younger_than_a_queue_behind_a_waiting_head(
         self, ordered: Store
@@ -192,3 +222,14 @@ class OrderedContract:
         finish_each(ordered, claim(ordered, max_rows=1), Outcome.rejected())
         ordered.redrive("things", spread_seconds=0)
         assert ids(claim(ordered)) == [first, second]
+
+
+def _long_queue(store: Store, **fields: str) -> None:
+    """A group whose head waits, and many entries behind it."""
+    _waiting_head(store, **fields)
+    put_run(store, LONG, group_key="busy", **fields)
+
+
+def _waiting_head(store: Store, **fields: str) -> None:
+    head = put(store, group_key="busy", **fields)
+    store.finish(claim(store).token, {head: Outcome.retry(after=1000)})

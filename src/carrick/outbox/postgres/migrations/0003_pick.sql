@@ -103,6 +103,8 @@ end $$;
 -- It looks at the oldest entries first. Where most of those wait behind the head of their group, it goes from group to
 -- group instead, so that a long queue behind one head costs the others nothing. Not so for fresh entries, those from
 -- `p_floor` on: all groups are too many to look at for a claim that passes over a backlog.
+-- Entries without a group have no index of their own. Those behind the oldest are looked for only where all of the oldest
+-- wait behind heads that wait themselves: else the oldest get fewer, and they are found when it is their turn.
 -- `last`: the highest number among the oldest, where there are more: whoever follows the heads is mostly not beyond it.
 create function carrick._heads(
   p_channel text, p_fair boolean, p_lanes text[], p_now timestamptz, p_floor timestamptz, p_horizon timestamptz,
@@ -144,8 +146,8 @@ begin
     v_hidden := array(select p_lanes[n] from generate_subscripts(p_lanes, 1) n where n <> all (v_served));
     if (4 * coalesce(cardinality(heads), 0) >= p_rows
         or (heads is not null and v_looked < v_look)
-        or not carrick._many_wait(p_channel, p_lanes, p_floor, p_now, v_look))
-       and not carrick._many_wait(p_channel, v_hidden, p_floor, p_now, v_look) then
+        or not carrick._many_wait(p_channel, p_lanes, p_floor, p_horizon, p_now, v_look))
+       and not carrick._many_wait(p_channel, v_hidden, p_floor, p_horizon, p_now, v_look) then
       last := case when v_looked >= v_look then last end;
       return;
     end if;
@@ -161,7 +163,10 @@ begin
         from unnest(p_lanes) with ordinality as lane(tenant, n)
        cross join lateral (
          select z.ctid as at, z.seq, z.rank from carrick.work z
-          where z.ctid = any(carrick._group_heads(p_channel, lane.tenant, p_now, p_held_principals))
+          where z.ctid = any(heads || carrick._group_heads(
+                               p_channel, lane.tenant, p_now, p_held_principals,
+                               lane.n <> all (v_served) and not carrick._some_held(p_channel, lane.tenant, p_now, v_look)))
+            and (z.tenant_id = lane.tenant) is true -- so that no index passes for a better way
           order by z.rank, z.seq
           limit p_share
           for update skip locked) w
@@ -170,18 +175,31 @@ end $$;
 
 -- Whether some tenant has that many entries due: then not all of them have been looked at.
 create function carrick._many_wait(
-  p_channel text, p_lanes text[], p_floor timestamptz, p_now timestamptz, p_many int) returns boolean
+  p_channel text, p_lanes text[], p_floor timestamptz, p_horizon timestamptz, p_now timestamptz, p_many int) returns boolean
   language sql stable as $$
   select exists (
     select from unnest(p_lanes) as lane(tenant)
      cross join lateral (
-       select from carrick.work w where w.channel = p_channel and w.tenant_id = lane.tenant and w.rank >= p_floor and w.due <= p_now
+       select from carrick.work w
+        where w.channel = p_channel and w.tenant_id = lane.tenant and w.rank >= p_floor and w.rank <= p_horizon and w.due <= p_now
         order by w.rank, w.seq offset p_many - 1 limit 1) at_least)
 $$;
 
--- Where the first entry of each group of a tenant lies, and its entries without a group, that may go now; from group to group.
-create function carrick._group_heads(p_channel text, p_tenant text, p_now timestamptz, p_held_principals text[])
-  returns tid[]
+-- Whether a lease holds one of the groups among so many of the oldest entries of a tenant.
+create function carrick._some_held(p_channel text, p_tenant text, p_now timestamptz, p_look int) returns boolean
+  language sql stable as $$
+  select exists (
+    select from (select distinct x.group_key
+                   from (select w.group_key from carrick.work w
+                          where w.channel = p_channel and w.tenant_id = p_tenant and w.due <= p_now
+                          order by w.rank, w.seq limit p_look) x) g
+     where exists (select from carrick._hold(p_channel, p_tenant, g.group_key)))
+$$;
+
+-- Where the first entry of each group of a tenant lies that may go now, from group to group; where asked for, its entries without
+-- a group, too.
+create function carrick._group_heads(
+  p_channel text, p_tenant text, p_now timestamptz, p_held_principals text[], p_loose boolean) returns tid[]
   language plpgsql stable
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off as $$
 begin
@@ -201,7 +219,7 @@ begin
        and not exists (select from carrick._hold(p_channel, p_tenant, w.group_key))
     union all
     select w.ctid from carrick.work w
-     where w.channel = p_channel and w.tenant_id = p_tenant and w.group_key is null and w.due <= p_now and not w.special
+     where p_loose and w.channel = p_channel and w.tenant_id = p_tenant and w.group_key is null and w.due <= p_now and not w.special
        and (w.principal is null or w.principal <> all (p_held_principals)));
 end $$;
 

@@ -9,7 +9,9 @@ declare
   v_got int;
 begin
   with wanted as materialized (
-    select distinct w.tenant_id, w.group_key from carrick.work w where w.ctid = any(p_picked) and w.group_key is not null order by 1, 2),
+    select distinct w.tenant_id, w.group_key
+      from (select w.tenant_id, w.group_key from carrick.work w where w.ctid = any(p_picked) offset 0) w -- by place: no index has a say
+     where w.group_key is not null order by 1, 2),
   got as (
     insert into carrick.hold (channel, tenant_id, group_key, batch_id)
     select p_channel, tenant_id, group_key, p_batch from wanted
@@ -242,8 +244,8 @@ begin
     end if;
   end if;
   v_rows := case when v_probe then 1 else coalesce(p_max_rows, c.batch_rows) end;
-  if not exists (select from carrick.work w where w.channel = p_channel) then
-    return;
+  if p_known is null and not exists (select from carrick.work w where w.channel = p_channel) then
+    return; -- who has marks need not look: past what was taken while some transaction is open the way is long
   end if;
   v_picked := carrick._pick(c, p_tenant, v_now, v_floor, v_rows, coalesce(p_max_bytes, c.batch_bytes), p_known, p_mark_ranks,
                             p_mark_seqs, v_gated);

@@ -1,9 +1,6 @@
--- A group of which entries wait: whether a lease holds it, when its first entry is due, and the times that decide when it is due
--- as a whole (as in standing_group.sql).
+-- A group of which entries wait, to be folded: whether a lease holds it, and the times that decide when it is due as a whole (as in
+-- standing_group.sql).
 select coalesce(max(x.batch_id is not null), 0),
-       (select f.due from carrick_work as f
-         where f.channel = :channel and f.tenant_id = :tenant and f.group_key = :group_key
-         order by f.seq limit 1),
        max(case when x.troubled then x.due end),
        min(case when not x.delayed then x.due end),
        max(case when x.delayed then x.due end),
