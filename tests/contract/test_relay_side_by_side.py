@@ -13,11 +13,11 @@ from carrick.entry import Entry, Outcome, State
 from carrick.outbox.channel import Mode
 from carrick.outbox.store import Store
 from carrick.relay.relay import Relay, RelaySettings
-from carrick.sinks.sink import Report, Results
+from carrick.sinks.sink import Report, Results, Unavailable
 from carrick.testing import Clock
-from carrick.testing.samples import claim, declare, put, put_run, sample, states
+from carrick.testing.samples import HOUR, claim, declare, put, put_run, sample, states
 from tests.contract.relaying import all_in, counted, run, running, until
-from tests.contract.scripted_sink import ScriptedSink, delivered, down
+from tests.contract.scripted_sink import ScriptedSink, delivered
 
 FOUR = RelaySettings(owner="relay-1", in_flight=4, poll_seconds=600)
 
@@ -105,7 +105,7 @@ def test_what_was_not_sent_when_the_destination_went_away_waits_unspent(store: S
 
     def then_down(entries: Sequence[Entry]) -> Report:
         if len(taken) >= 60:
-            return down(entries)
+            return Unavailable(code="http_503", message="come again", seconds=HOUR)
         taken.extend(entry.id for entry in entries)
         return delivered(entries)
 

@@ -68,18 +68,25 @@ class Proxy:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
 
+    def _is_cut(self) -> bool:
+        return self._mood is Mood.CUT
+
     def _cut(self) -> None:
         for writer in self._writers:
             writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._mood is Mood.CUT:
+        if self._is_cut():
             writer.transport.abort()
             return
         try:
             there, back = await self._connect()
         except OSError:
             writer.transport.abort()
+            return
+        if self._is_cut():  # meanwhile
+            writer.transport.abort()
+            back.transport.abort()
             return
         self._writers |= {writer, back}
         try:

@@ -16,6 +16,7 @@ import venv
 from importlib.metadata import packages_distributions
 from itertools import chain
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -57,7 +58,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built from the source archive as an installer would do it."""
     folder = tmp_path_factory.mktemp("packaging")
     with tarfile.open(build(checkout(folder / "checkout", with_pages=True), "sdist")) as archive:
-        archive.extractall(folder, filter="data")
+        safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # not before 3.11.4
+        archive.extractall(folder, **safely)
     return build(folder / f"carrick-{carrick.__version__}", "wheel")
 
 
