@@ -55,8 +55,12 @@ class Board(Protocol):
         """The scores that were last shown, by patrol."""
         ...
 
-    async def changed(self, section_id: int, scores: Mapping[str, int]) -> None:
-        """OSM has new scores: show them."""
+    async def show(self, section_id: int, patrol_id: str, score: int) -> None:
+        """OSM has a new score: whoever asks from now on sees it."""
+        ...
+
+    async def tell(self, section_id: int) -> None:
+        """Everybody who shows the section should ask."""
         ...
 
 
@@ -129,7 +133,7 @@ class Round:
         self._waiting = changes_by_patrol(delivery.entries)
         self._outcomes: dict[UUID, Outcome] = {}
         self._out: set[int] = set()
-        self._changed: dict[str, int] = {}
+        self._is_shown_anew = False
 
     @property
     def _last_moment(self) -> float:
@@ -227,7 +231,7 @@ class Round:
                 "scores.conflict",
                 extra={"section": self._section, "patrol": patrol.id, "shown": seen, "found": patrol.points},
             )
-            self._changed[patrol.id] = patrol.points
+            await self._show(patrol, patrol.points)
 
     async def _settle(self, patrol: Patrol, write: list[Doubt], score: int) -> Verdict:
         """What became of an earlier write to this patrol, by the score that is there now."""
@@ -241,7 +245,7 @@ class Round:
             case Verdict.HAPPENED:
                 await self._call(self._scores.settle, happened(write), patrol_name=patrol.name)
                 self._end(entry_ids, Outcome.delivered())
-                self._changed[patrol.id] = score
+                await self._show(patrol, score)
             case Verdict.DID_NOT:
                 await self._call(self._scores.settle, not_applied=entry_ids, write_id=write[0].write_id)
             case Verdict.UNCLEAR:
@@ -266,7 +270,7 @@ class Round:
                 return await self._not_written(patrol, step, write_id, credential, error)
         await self._call(self._scores.settle, step.applied(base), patrol_name=patrol.name)
         self._end(step.entry_ids, Outcome.delivered())
-        self._changed[patrol.id] = base + step.points
+        await self._show(patrol, base + step.points)
         return True
 
     async def _noted(self, patrol: Patrol, step: Step, base: int) -> str:
@@ -356,13 +360,21 @@ class Round:
             self._waiting[patrol_id] = [change for change in changes if change.entry_id not in ended]
         self._waiting = {patrol_id: changes for patrol_id, changes in self._waiting.items() if changes}
 
+    async def _show(self, patrol: Patrol, score: int) -> None:
+        """At once, not at the end of the round: points that have arrived are no longer on their way to it."""
+        self._is_shown_anew = True
+        await self._follow(self._board.show(self._section, patrol.id, score))
+
     async def _tell(self) -> None:
+        if self._is_shown_anew:
+            await self._follow(self._board.tell(self._section))
+
+    async def _follow(self, told: Awaitable[None]) -> None:
         """Displays follow. That nobody could be told is no reason to do anything again."""
-        if self._changed:
-            try:
-                await self._board.changed(self._section, self._changed)
-            except StoreError as error:
-                log.warning("scores.not_told", extra={"section": self._section, "error": str(error)})
+        try:
+            await told
+        except StoreError as error:
+            log.warning("scores.not_told", extra={"section": self._section, "error": str(error)})
 
 
 def changes_by_patrol(entries: Iterable[Entry]) -> dict[str, list[Change]]:

@@ -89,8 +89,8 @@ class Shown(Protocol):
         """The scores of its patrols, as far as they are known."""
         ...
 
-    async def promised(self, section_id: int) -> None:
-        """Points are written down and on their way: tell who shows the section."""
+    async def tell(self, section_id: int) -> None:
+        """Everybody who shows the section should ask: points are on their way."""
         ...
 
 
@@ -152,7 +152,7 @@ class Desk:
         )
         if submission.is_new:
             self._created(len(new))
-            await self._shown.promised(section_id)
+            await self._shown.tell(section_id)
         seconds = WAIT_SECONDS if mode == "interactive" else 0.0
         return await self._answer(submission, seconds)
 

@@ -23,10 +23,10 @@ class Wall:
         scores = await self._shelf.last_scores(section_id)
         return {} if scores is None else {patrol.id: patrol.name for patrol in scores.patrols}
 
-    async def promised(self, section_id: int) -> None:
-        """Points have been given that OSM does not have yet: everybody who shows the section is told."""
-        await self._shelf.tell(section_id)
+    async def show(self, section_id: int, patrol_id: str, score: int) -> None:
+        """OSM has a new score: whoever asks from now on sees it."""
+        await self._shelf.change_scores(section_id, {patrol_id: score})
 
-    async def changed(self, section_id: int, scores: Mapping[str, int]) -> None:
-        """OSM has new scores: everybody who shows them is told."""
-        await self._shelf.change_scores(section_id, scores)
+    async def tell(self, section_id: int) -> None:
+        """Points have been given, or have arrived: everybody who shows the section should ask."""
+        await self._shelf.tell(section_id)

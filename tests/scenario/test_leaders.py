@@ -119,13 +119,19 @@ def test_ac06_the_session_counts_what_is_on_its_way(tell: Tell) -> None:
 def test_ac07_displays_show_what_is_on_its_way(tell: Tell) -> None:
     async def story(hall: Hall) -> None:
         token = await hall.service.device_token()
-        await hall.robin.give({EAGLES: 5}, mode="background")
-        eagles = await _shown(hall, token, EAGLES)
-        assert (eagles["pendingDelta"], eagles["hasPending"]) == (5, True)
-        await hall.later(60)
-        await hall.settled()
-        after = await _shown(hall, token, EAGLES)
-        assert (after["score"], after["pendingDelta"], after["hasPending"]) == (eagles["score"] + 5, 0, False)
+        headers = {"Authorization": f"Bearer {token}"}
+        async with hall.service.session.ws_connect(f"{hall.service.url}/ws/device", headers=headers) as news:
+
+            async def when_told() -> dict[str, Any]:
+                assert await news.receive_json(timeout=20) == {"type": "refresh-scores"}
+                return await _shown(hall, token, EAGLES)
+
+            await _shown(hall, token, EAGLES)
+            at_first = await when_told()
+            await hall.robin.give({EAGLES: 5}, mode="background")
+            assert await when_told() == at_first | {"pendingDelta": 5, "hasPending": True}
+            await hall.later(60)
+            assert await when_told() == at_first | {"score": at_first["score"] + 5}
 
     tell(story)
 

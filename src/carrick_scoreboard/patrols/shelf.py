@@ -99,7 +99,7 @@ class Shelf:
             await self.tell(section_id)
 
     async def change_scores(self, section_id: int, points: Mapping[str, int]) -> None:
-        """OSM has these points now: the last scores follow, if there are any, and whoever shows them is told."""
+        """OSM has these points now: the last scores follow, if there are any. Nobody is told yet."""
         key = scores_key(section_id)
         while (raw := await self._kv.get(key)) is not None and (scores := read_value(raw, SectionScores)) is not None:
             patrols = tuple(
@@ -110,7 +110,6 @@ class Shelf:
             if await self._kv.compare_and_set(key, raw, msgspec.json.encode(changed), ttl=self._kept_seconds):
                 self._remember(section_id, changed)
                 break
-        await self.tell(section_id)
 
     async def last_scores(self, section_id: int) -> SectionScores | None:
         """The last good scores, however old they are."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from carrick_scoreboard.osm import errors
@@ -238,5 +240,27 @@ def test_points_that_somebody_else_changed_are_respected_and_shown(kind: Kind) -
         await world.deliver()
         assert await world.osm.points(EAGLES) == before + 5
         assert world.wall.shown[str(EAGLES)] == before + 5
+
+    story(kind, test)
+
+
+def test_a_patrol_is_shown_as_soon_as_its_points_have_arrived_and_displays_are_told_once(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(world: World) -> None:
+        before = {patrol: await world.osm.points(patrol) for patrol in (EAGLES, LIONS)}
+        shown = []
+
+        async def looking(*write: Any, **options: Any) -> None:
+            shown.append(dict(world.wall.shown))
+            await set_points(*write, **options)
+
+        set_points = world.client.set_points
+        monkeypatch.setattr(world.client, "set_points", looking)
+        await world.submit({EAGLES: 5, LIONS: 3})
+        await world.deliver()
+        now = {str(EAGLES): before[EAGLES] + 5, str(LIONS): before[LIONS] + 3}
+        assert shown == [{}, {str(EAGLES): now[str(EAGLES)]}]
+        assert world.wall.told == [now]
 
     story(kind, test)

@@ -64,16 +64,16 @@ class Wall:
     def __init__(self) -> None:
         self.shown: dict[str, int] = {}
         self.told: list[dict[str, int]] = []
-
-    async def promised(self, _: int) -> None:
-        """Nobody looks."""
+        """What was to be seen whenever it was told to look."""
 
     async def seen(self, _: int) -> Mapping[str, int]:
         return self.shown
 
-    async def changed(self, _: int, scores: Mapping[str, int]) -> None:
-        self.told.append(dict(scores))
-        self.shown |= scores
+    async def show(self, _: int, patrol_id: str, score: int) -> None:
+        self.shown[patrol_id] = score
+
+    async def tell(self, _: int) -> None:
+        self.told.append(dict(self.shown))
 
 
 class World:

@@ -66,7 +66,7 @@ class Wall:
     async def seen(self, _: int) -> dict[str, int]:
         return {}
 
-    async def promised(self, _: int) -> None:
+    async def tell(self, _: int) -> None:
         pass
 
 

@@ -85,6 +85,7 @@ async def test_a_device_that_is_told_is_not_shown_what_was_seen_just_before(hall
             assert await told(socket) == REFRESH
             before = await two.get(token)
             await one.shelf.change_scores(SCOUTS, {str(EAGLES): 50})
+            await one.shelf.tell(SCOUTS)
             assert await told(socket) == REFRESH
             assert (before.points["Eagles"], (await two.get(token)).points["Eagles"]) == (32, 50)
 
