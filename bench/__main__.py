@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 
 from rich.console import Console
 
@@ -34,8 +35,10 @@ def main() -> int:
     console = Console()
     results = []
     for name in chosen:
+        began = time.monotonic()
         with console.status(f"measuring {name}"):
             found = list(CASES[name](arguments.quick))
+        console.print(f"{name}: took {time.monotonic() - began:.0f} s")
         results += found
         if not console.is_terminal:
             show(found, console)

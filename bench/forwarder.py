@@ -142,7 +142,7 @@ def plain(url: str, receiver: str, batch: int) -> Measured:
 
 def forward_cases(quick: bool) -> Iterator[Result]:
     """Events per second, database and receiver included, and CPU time per event."""
-    count, rounds = (20_000, 1) if quick else (60_000, 3)
+    count, rounds = (10_000, 1) if quick else (60_000, 3)
     for batch in (100, 1000):
         batches = count // batch
         with as_a_service(), database() as stored, serving(["-m", "carrick", "ingest"], PORT, DATABASE_URL=stored):
@@ -234,7 +234,7 @@ def rss(process: subprocess.Popen[bytes]) -> float:
 
 def memory_cases(quick: bool) -> Iterator[Result]:
     """Start until ready, memory at rest, and memory with many entries waiting behind a closed gate."""
-    waiting = 100_000 if quick else 1_000_000
+    waiting = 50_000 if quick else 1_000_000
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with running(folder) as (process, ready):

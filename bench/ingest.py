@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -36,13 +37,27 @@ from carrick.outbox.ids import new_ids
 from carrick.sinks.envelope import body_of
 from carrick.sinks.http import GZIP_LEVEL
 
-LOADS = ((100, 16), (100, 64), (1000, 16))
-"""Events in a batch, and batches in flight."""
+
+class Load(NamedTuple):
+    """Events in a batch, and batches in flight."""
+
+    events: int
+    in_flight: int
+
+
+class Pace(NamedTuple):
+    """How many events a turn has, and how many turns count. With fewer events, the beginning and the end of a turn count,
+    when not as many are in flight; a quick run lives with that."""
+
+    events: int
+    rounds: int
+
+
+LOADS = (Load(100, 16), Load(100, 64), Load(1000, 16))
 SATURATING = LOADS[1:]
 """Those that keep both cores busy: what is asked for is asked of these. With sixteen of 100 a quarter is idle, and what
 is measured is how long a batch takes."""
-EVENTS = 60_000
-"""Of a turn: with fewer, its beginning and its end would count, when not as many are in flight."""
+THOROUGH, QUICK = Pace(60_000, 9), Pace(16_000, 3)
 PORT = 18081
 PATH = "/api/v1/edge/batch"
 HEADERS = {"content-type": "application/json", "x-tenant-id": "acme"}
@@ -100,7 +115,7 @@ def send(port: int, path: str, made: Sequence[bytes], in_flight: int) -> float:
 
 def loopback_cases(quick: bool) -> Iterator[Result]:
     """Events per second that are accepted, relayed on or only stored, on PostgreSQL and SQLite."""
-    rounds = 3 if quick else 9
+    pace = QUICK if quick else THOROUGH
     for backend in ("PostgreSQL", "SQLite"):
         with (
             database() as url,
@@ -111,31 +126,32 @@ def loopback_cases(quick: bool) -> Iterator[Result]:
             at = url if backend == "PostgreSQL" else f"sqlite:///{folder}/ingest.db"
             for channel, said in (("", "stored"), ("events", "stored and relayed")):
                 with serving(["-m", "carrick", "ingest"], PORT, DATABASE_URL=at, INGEST_RELAY_CHANNEL=channel):
-                    for events, in_flight in LOADS:
-                        name = f"ingest, {backend}, {said}, {in_flight} batches of {events}"
-                        yield from _beside(name, backend.lower(), events, in_flight, rounds, bool(channel))
+                    for load in LOADS:
+                        name = f"ingest, {backend}, {said}, {load.in_flight} batches of {load.events}"
+                        yield from _beside(name, backend.lower(), load, pace, bool(channel))
 
 
-def _beside(name: str, plainly: str, events: int, in_flight: int, rounds: int, is_relayed: bool) -> Iterator[Result]:
+def _beside(name: str, plainly: str, load: Load, pace: Pace, is_relayed: bool) -> Iterator[Result]:
     """In turns with routes that get the very same bodies and store nothing; then with one that stores, which would leave
     the disk busy for whoever comes after it. What was written before is on disk when it begins."""
     os.sync()
-    is_marked = not is_relayed and (events, in_flight) in SATURATING
-    ours, parsed, typed = _in_turns(["parsed", "typed"], events, in_flight, 3 if is_relayed else rounds)
+    is_marked = not is_relayed and load in SATURATING
+    short = pace._replace(rounds=min(3, pace.rounds))
+    ours, parsed, typed = _in_turns(["parsed", "typed"], load, short if is_relayed else pace)
     yield Result(name, ours, parsed, 0.5 if is_marked else None, "bare route, json.loads")
     yield Result(name, ours, typed, None, "bare route, typed decoder")
-    ours, stored = _in_turns([plainly], events, in_flight, 3)
+    ours, stored = _in_turns([plainly], load, short)
     yield Result(name, ours, stored, None if is_relayed else 1.0, "a plain route that stores them")
 
 
-def _in_turns(routes: Sequence[str], events: int, in_flight: int, rounds: int) -> list[float]:
+def _in_turns(routes: Sequence[str], load: Load, pace: Pace) -> list[float]:
     """Events per second of the ingest and of each route; medians."""
     sides = [(PORT, PATH), *((PLAIN_PORT, f"/{route}") for route in routes)]
     rates: list[list[float]] = [[] for _ in sides]
-    for turn in range(rounds + 1):
-        made = packed(bodies(EVENTS // events, events))
+    for turn in range(pace.rounds + 1):
+        made = packed(bodies(pace.events // load.events, load.events))
         for (port, path), measured in zip(sides, rates, strict=True):
-            sent = send(port, path, made, in_flight) * events
+            sent = send(port, path, made, load.in_flight) * load.events
             if turn:
                 measured.append(sent)
     return [statistics.median(measured) for measured in rates]
@@ -151,7 +167,7 @@ select 'acme', gen_random_uuid()::text, 'reading.taken', 'bench', now(), now() -
 
 def growth_cases(quick: bool) -> Iterator[Result]:
     """What a batch of 1000 costs with much in memory, beside little: two databases, in turns."""
-    many = 1_000_000 if quick else 10_000_000
+    many = 200_000 if quick else 10_000_000
     with database() as small, database() as large:
         inboxes = [_remembering(small, 10_000), _remembering(large, many)]
         rates: tuple[list[float], list[float]] = ([], [])

@@ -148,7 +148,7 @@ def drain_cases(quick: bool) -> Iterator[Result]:
     """Claim and fenced finish at several batch sizes, one and two processes."""
     for processes in (1, 2):
         for batch, most in ((1, 2_000), (10, 10_000), (100, 40_000), (1000, 60_000)):
-            count = most // 4 if quick else most
+            count = most // 5 if quick else most
             yield _drain_case(processes, batch, count, rounds=2 if quick else 3)
 
 
@@ -188,7 +188,7 @@ def mode_cases(quick: bool) -> Iterator[Result]:
 
 def growth_case(quick: bool) -> Iterator[Result]:
     """Many retained and many waiting entries beside few."""
-    retained, waiting, measured = (1_000_000, 100_000, 20_000) if quick else (10_000_000, 1_000_000, 50_000)
+    retained, waiting, measured = (200_000, 40_000, 20_000) if quick else (10_000_000, 1_000_000, 50_000)
     with database() as small:
         fill(small, 10_000 + measured)
         retain(small, 10_000)
@@ -229,7 +229,7 @@ def drain_some(url: str, count: int, batch: int = 100) -> int:
 
 def held_case(quick: bool) -> Iterator[Result]:
     """A transaction held open elsewhere during the whole run, beside the same run without."""
-    count = 50_000 if quick else 200_000
+    count = 20_000 if quick else 200_000
 
     def run(held: bool) -> float:
         with database() as url, psycopg.connect(url) as holder:
