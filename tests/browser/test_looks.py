@@ -112,6 +112,19 @@ def test_the_pages_of_a_leader_without_a_network(device: Device, evening: Evenin
     look(page, "unsent")
 
 
+def test_the_page_of_a_device_that_cannot_keep_anything(device: Device, evening: Evening, look: Look) -> None:
+    signed_in(device).close()
+    device.begin_with("""
+        if (location.pathname === "/admin/") indexedDB.open = () => {
+            throw new DOMException("the disk is full", "UnknownError");
+        };
+    """)
+    page = device.page("/admin/")
+    page.sees("This device could not do something that this page needs (the disk is full).")
+    look(page, "no-storage")
+    assert all("the disk is full" in problem for problem in device.problems())  # told, and so not left over
+
+
 def test_the_live_board(device: Device, evening: Evening, look: Look) -> None:
     evening.colours({"Eagles": "red", "Lions": "yellow"})
     evening.hold("slow", endpoint="points")

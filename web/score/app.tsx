@@ -61,7 +61,7 @@ function Page() {
   const route = useRoute();
   const { title, screen: Screen } = SCREENS[route] ?? SCREENS[""]!;
   useEffect(() => void (document.title = `${title} – Patrol points`), [title]);
-  if (!state.ready) return <main>{state.broken === undefined ? <p class="starting">One moment…</p> : <Broken />}</main>;
+  if (!state.ready) return <Starting />;
   if (!state.user) return <SignIn />;
   return (
     <>
@@ -74,6 +74,19 @@ function Page() {
       </main>
       <Navigation current={SCREENS[route] ? route : ""} />
     </>
+  );
+}
+
+/** Before it is known who is there: a moment, unless this device is in the way. */
+function Starting() {
+  const { state } = useModel();
+  if (state.broken === undefined) return <main class="starting">One moment…</main>;
+  return (
+    <main class="welcome">
+      <img src="/admin/icon.svg" alt="" width="96" height="96" />
+      <h1>Patrol points</h1>
+      <Broken />
+    </main>
   );
 }
 
