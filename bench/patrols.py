@@ -197,7 +197,7 @@ async def _paced(path: str, rounds: int) -> list[float]:
 
 def cases(quick: bool) -> Iterator[Result]:
     """From cache, on SQLite and PostgreSQL."""
-    rounds = 3 if quick else 9
+    rounds = 2 if quick else 9
     with tempfile.TemporaryDirectory() as folder, database() as url:
         for backend, at in (("SQLite", f"sqlite:///{folder}/board.db"), ("PostgreSQL", url)):
             wiring.migrate(at)
@@ -210,7 +210,7 @@ def cases(quick: bool) -> Iterator[Result]:
                             measured.append(rate)
                 ours, other = map(statistics.median, rates.values())
                 yield Result(f"patrols from cache, {backend}", ours, other, 0.6, "empty route, same server")
-                yield from _latency(backend, 5 if quick else 20)
+                yield from _latency(backend, 3 if quick else 20)
 
 
 def _latency(backend: str, rounds: int) -> Iterator[Result]:
