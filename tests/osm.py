@@ -16,7 +16,8 @@ from urllib.parse import urlencode
 
 from carrick_osmsim.server import serving
 from carrick_osmsim.simulator import Simulator
-from tests.scenario.processes import Process, free_port
+from tests.ports import free_port
+from tests.scenario.processes import Process
 
 P = ParamSpec("P")
 EVENING = datetime(2026, 3, 2, 18, 30, tzinfo=UTC)

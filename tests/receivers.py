@@ -240,14 +240,6 @@ async def receiving(*replies: Reply, tls: ssl.SSLContext | None = None) -> Async
         await server.wait_closed()
 
 
-def closed_port() -> int:
-    """A port of this host where nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def run(story: Coroutine[Any, Any, T]) -> T:
     """Run a story on a loop of its own. Fails when it leaves a task behind; sockets left open are warned about."""
 

@@ -36,7 +36,7 @@ from carrick_scoreboard.store.sqlite.tables import SqliteTables
 from carrick_scoreboard.store.tables import Tables
 from carrick_scoreboard.web_security import Limits
 from tests.osm import EVENING, ROBIN, Osm
-from tests.scenario.processes import free_port
+from tests.ports import free_port
 from tests.unit.scoreboard.osm.test_client import Calls, Notes
 
 CLIENT = "wall-display"

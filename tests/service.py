@@ -16,7 +16,7 @@ from carrick.settings import read_settings
 from carrick_scoreboard import wiring
 from carrick_scoreboard.settings import read_scoreboard_settings
 from tests.osm import Osm, simulated
-from tests.scenario.processes import free_port
+from tests.ports import free_port
 from tests.scoreboard import CLIENT, Browser, Device
 
 NOWHERE = Path("no .env file")

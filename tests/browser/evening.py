@@ -17,7 +17,8 @@ import aiohttp
 from carrick.testing import SqliteClock
 from tests.osm import EAGLES, LIONS, ROBIN, SCOUTS, WOLVES, Osm, simulated
 from tests.phone import Phone
-from tests.scenario.processes import ServiceProcess, free_port
+from tests.ports import free_port
+from tests.scenario.processes import ServiceProcess
 from tests.scenario.proxy import Mood, Proxy
 from tests.scoreboard import Device as Display
 from tests.service import allow_displays, environment, register, serving, sign_in

@@ -14,7 +14,8 @@ from carrick.sinks.http import HttpSink
 from carrick.sinks.sink import Sink
 from carrick.testing import SinkContract
 from carrick.testing.sink_contract import Destination, Silence
-from tests.receivers import Request, closed_port, receiving, silent
+from tests.ports import free_port
+from tests.receivers import Request, receiving, silent
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -35,7 +36,7 @@ class HttpDestination:
 
     @asynccontextmanager
     async def dead(self) -> AsyncIterator[Sink]:
-        async with _sink(closed_port()) as sink:
+        async with _sink(free_port()) as sink:
             yield sink
 
     @asynccontextmanager

@@ -229,7 +229,7 @@ def test_a_cluster_that_answers_is_reachable(cluster: MockCluster | RealCluster)
     assert asyncio.run(ask())
 
 
-def test_a_closed_port_is_unavailable_and_not_reachable() -> None:
+def test_a_free_port_is_unavailable_and_not_reachable() -> None:
     async def ask() -> tuple[Report, bool]:
         sink = KafkaSink("127.0.0.1:1")
         try:

@@ -13,9 +13,10 @@ import pytest
 
 from carrick.cli import run
 from tests.gauges import count_nothing
+from tests.ports import free_port
 from tests.scenario.cloud import read_log
 from tests.scenario.conftest import Shared
-from tests.scenario.processes import CloudProcess, ForwarderProcess, MoodyCloud, free_port, until
+from tests.scenario.processes import CloudProcess, ForwarderProcess, MoodyCloud, until
 
 EVENT = {"tenant_id": "farm-1", "event_type": "reading.taken", "payload": {"n": 1}}
 QUICK = {"OUTBOX_BACKOFF_CAP_SECONDS": "1", "INTERNAL_ADMIN_ENABLED": "true"}

@@ -22,8 +22,9 @@ import zstandard
 from carrick import wiring
 from carrick.cli import run
 from tests.batches import PATH, batch, body, event, numbered, signed
+from tests.ports import free_port
 from tests.scenario.conftest import Shared
-from tests.scenario.processes import ForwarderProcess, IngestProcess, free_port, until
+from tests.scenario.processes import ForwarderProcess, IngestProcess, until
 
 DEDUPE = "/api/v1/edge/diagnostics/dedupe"
 

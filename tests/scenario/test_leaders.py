@@ -14,9 +14,9 @@ from carrick_osmsim.simulator import Simulator
 from tests.conftest import emptied
 from tests.osm import EAGLES, HAZEL, LIONS, ROBIN, SCOUTS, WOLVES, Osm
 from tests.phone import Phone
+from tests.ports import free_port
 from tests.postgres_server import versions
 from tests.scenario.leading import KEYS, Hall, Tell
-from tests.scenario.processes import free_port
 from tests.service import register, service, serving
 
 NEWCOMERS = ["Fern Brook", "Moss Bank", "Reed Marsh", "Briar Lane", "Heath Common", "Rill Waters", "Sedge Fenland"]

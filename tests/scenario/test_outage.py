@@ -20,11 +20,11 @@ from carrick.relay.relay import Relay, RelaySettings
 from carrick.settings import CloudSettings
 from carrick.sinks.http import HttpSink
 from carrick.testing.samples import sample, states
+from tests.ports import free_port
 from tests.receivers import (
     Reply,
     accepting,
     answering,
-    closed_port,
     endless,
     head,
     raw,
@@ -124,7 +124,7 @@ def test_a_day_without_network_spends_nothing_and_then_everything_arrives_in_ord
     shared: Shared, store: Store
 ) -> None:
     ids = put(store, 50)
-    port = closed_port()
+    port = free_port()
 
     async def story() -> list[str]:
         tries = 0

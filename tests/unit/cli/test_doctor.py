@@ -29,8 +29,8 @@ from carrick_scoreboard.store.blocks import Blocks
 from carrick_scoreboard.store.credentials import SealedTokens, StoredCredentials
 from tests.conftest import emptied
 from tests.kafka_cluster import MockCluster
+from tests.ports import free_port
 from tests.postgres_server import drop_database, fresh_database, versions
-from tests.receivers import closed_port
 from tests.redis_server import redis_url
 from tests.sqlite_file import whole_file
 
@@ -178,9 +178,9 @@ def test_the_configuration_shows_every_variable_and_no_secret(
     secrets = {
         "CLOUD_API_KEY": SECRET,
         "ADMIN_TOKEN": SECRET,
-        "REDIS_URL": f"redis://u:{SECRET}@127.0.0.1:{closed_port()}",
-        "CLOUD_INGESTION_URL": f"http://u:{SECRET}@127.0.0.1:{closed_port()}/batch?key={SECRET}",
-        "CLOUD_PROXY": f"http://u:{SECRET}@127.0.0.1:{closed_port()}",
+        "REDIS_URL": f"redis://u:{SECRET}@127.0.0.1:{free_port()}",
+        "CLOUD_INGESTION_URL": f"http://u:{SECRET}@127.0.0.1:{free_port()}/batch?key={SECRET}",
+        "CLOUD_PROXY": f"http://u:{SECRET}@127.0.0.1:{free_port()}",
         "OSM_CLIENT_ID": "an-application",
         "OSM_CLIENT_SECRET": SECRET,
         "CARRICK_SECRET_KEYS": GIVEN,
@@ -253,7 +253,7 @@ def test_a_schema_of_a_newer_release_is_a_fail(newest_postgres_dsn: str, capsys:
 
 
 def test_a_database_that_does_not_answer_is_one_fail(capsys: Shown) -> None:
-    url = f"postgresql://ann:{SECRET}@127.0.0.1:{closed_port()}/shop"
+    url = f"postgresql://ann:{SECRET}@127.0.0.1:{free_port()}/shop"
     checks = examined(capsys, 1, "--database", url)
     assert statuses(checks) == {"database": "FAIL"}
     assert SECRET not in json.dumps(checks)
@@ -315,13 +315,13 @@ def test_a_redis_that_is_away_is_a_warning_because_the_database_does_its_work(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: Shown
 ) -> None:
     del place
-    monkeypatch.setenv("REDIS_URL", f"redis://127.0.0.1:{closed_port()}")
+    monkeypatch.setenv("REDIS_URL", f"redis://127.0.0.1:{free_port()}")
     assert statuses(examined(capsys, 0)) == {"redis": "WARN"}
 
 
 def test_a_kafka_that_is_away_is_a_fail(place: Place, monkeypatch: pytest.MonkeyPatch, capsys: Shown) -> None:
     del place
-    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", f"127.0.0.1:{closed_port()}")
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", f"127.0.0.1:{free_port()}")
     assert statuses(examined(capsys, 1)) == {"kafka": "FAIL"}
 
 
@@ -353,7 +353,7 @@ def test_a_cloud_that_takes_the_key_is_well(
 
 def test_a_cloud_that_is_away_is_a_fail(place: Place, monkeypatch: pytest.MonkeyPatch, capsys: Shown) -> None:
     del place
-    monkeypatch.setenv("CLOUD_INGESTION_URL", f"http://127.0.0.1:{closed_port()}/batch")
+    monkeypatch.setenv("CLOUD_INGESTION_URL", f"http://127.0.0.1:{free_port()}/batch")
     checks = examined(capsys, 1)
     assert statuses(checks) == {"cloud": "FAIL"}
     assert "does not answer" in checks["cloud"]["detail"]

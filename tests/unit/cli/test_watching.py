@@ -27,7 +27,8 @@ from carrick.testing.samples import claim, put, put_run
 from carrick_scoreboard import wiring as scoreboard
 from carrick_scoreboard.store.blocks import Blocks
 from tests.batches import checked, numbered, take
-from tests.scenario.processes import Process, free_port, until
+from tests.ports import free_port
+from tests.scenario.processes import Process, until
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from carrick_scoreboard import wiring
 from carrick_scoreboard.settings import read_scoreboard_settings
 from carrick_scoreboard.store.blocks import Blocks
 from tests.osm import Osm
-from tests.scenario.processes import free_port
+from tests.ports import free_port
 from tests.secrets_seen import Secrets, in_folder
 from tests.service import NOWHERE, Service, environment, service
 

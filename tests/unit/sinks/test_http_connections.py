@@ -17,6 +17,7 @@ from carrick.sinks import http
 from carrick.sinks.http import HttpSink
 from carrick.sinks.sink import Report, Unavailable
 from carrick.testing.samples import claimed
+from tests.ports import free_port
 from tests.receivers import (
     Line,
     Receiver,
@@ -24,7 +25,6 @@ from tests.receivers import (
     Request,
     accepting,
     answering,
-    closed_port,
     head,
     raw,
     receiving,
@@ -84,7 +84,7 @@ def test_a_fresh_connection_that_ends_is_not_tried_again() -> None:
 @pytest.mark.parametrize("idempotent", [True, False])
 def test_a_refused_connection_is_told_as_such_and_nothing_was_sent(idempotent: bool) -> None:
     async def story() -> Report:
-        async with sending(closed_port(), idempotent=idempotent) as sink:
+        async with sending(free_port(), idempotent=idempotent) as sink:
             return await sink.deliver(delivery([claimed()]))
 
     found = unavailable(run(story()))
@@ -292,7 +292,7 @@ def test_a_proxy_that_refuses_the_tunnel_is_told_as_such() -> None:
 
 def test_a_proxy_that_is_not_there_is_told_as_such() -> None:
     async def story() -> tuple[Report, bool]:
-        async with receiving() as receiver, sending(receiver.port, proxy=f"http://127.0.0.1:{closed_port()}") as sink:
+        async with receiving() as receiver, sending(receiver.port, proxy=f"http://127.0.0.1:{free_port()}") as sink:
             return await sink.deliver(delivery([claimed()])), await sink.reachable()
 
     report, reachable = run(story())
