@@ -90,7 +90,7 @@ format: $(STAMP) ## format the code and sort the imports
 bench: $(STAMP) ## measure the engine beside raw SQL, as a table of ratios (takes long)
 	@$(BIN)/python -m bench
 
-bench-quick: $(STAMP) ## the same in about two minutes
+bench-quick: $(STAMP) ## less of it, and only what a figure is asked of, in under three minutes
 	@$(BIN)/python -m bench --quick
 
 chaos: $(STAMP) ## the long versions of the fault tests

@@ -222,7 +222,7 @@ def _latencies(name: str, waits: Sequence[float], raw: Sequence[float]) -> Itera
 
 def rest_case(quick: bool) -> Iterator[Result]:
     """Transactions of a relay at rest, by the database's own count."""
-    seconds = 20 if quick else 180
+    seconds = 10 if quick else 180
     with database() as url, psycopg.connect(url, autocommit=True) as connection, beside(url, NoOp()):
         time.sleep(10)  # it has come to rest
         before = _transactions(connection)
