@@ -134,7 +134,7 @@ class TestPutWhileAClaimIsOpen:
         claimer.begin()
         claim(claimer, "c", TOKEN_A)
         entries = [new_entry(channel="c", event_type="e", payload=1)] * 3
-        PsycopgAdapter(producer.connection).run(put_many_steps(entries, can_copy=True))
+        PsycopgAdapter(producer.connection).run(put_many_steps(entries, can_bulk=True))
         assert len(claim(producer, "c", TOKEN_B)) == 3
 
     @pytest.mark.parametrize("mode", ["stream", "ordered", "coalesce"])

@@ -116,7 +116,7 @@ class TestAPutWhileARelayGoesToRest:
     def test_a_bulk_put_that_has_only_begun_is_unseen(self, store: PostgresStore, opened: Open) -> None:
         producer = opened()
         producer.begin()
-        steps = put_many_steps([new_entry(channel="things", event_type="e", payload=1)], can_copy=True)
+        steps = put_many_steps([new_entry(channel="things", event_type="e", payload=1)], can_bulk=True)
         first = next(steps)
         producer.connection.execute(first.sql.encode(), first.params)  # type: ignore[union-attr]
         assert store.rest("things", "r", 60).unseen
@@ -220,7 +220,7 @@ class TestNotifications:
     def test_a_bulk_put_is_heard_once(self, store: PostgresStore, heard: Heard, opened: Open, key: str | None) -> None:
         store.rest("things", "r", 60)
         entries = [new_entry(channel="things", event_type="e", payload=1, key=key)] * 3
-        PsycopgAdapter(opened().connection).run(put_many_steps(entries, can_copy=True))
+        PsycopgAdapter(opened().connection).run(put_many_steps(entries, can_bulk=True))
         assert heard() == ["things"]
 
     def test_what_lets_entries_go_is_heard(self, store: PostgresStore, heard: Heard) -> None:

@@ -117,7 +117,7 @@ class Outbox:
             if connection is None:
                 return self.store.put_many(entries)
             adapter = self._adapter(connection)
-            return adapter.run(self._putting.put_many_steps(entries, can_copy=adapter.can_copy))
+            return adapter.run(self._putting.put_many_steps(entries, can_bulk=adapter.can_bulk))
 
     def claim(self, channel: str, *, owner: str | None = None, **limits: Any) -> Batch:
         """Take due entries for a time; see Store.claim for the limits."""

@@ -34,7 +34,19 @@ class Copy(NamedTuple):
     texts: Iterable[bytes]
 
 
-Steps = Generator["Statement | Copy", list[Row], T]
+class Values(NamedTuple):
+    """One statement of SQLite's with many values, bound by their position; its answer is how many rows it wrote.
+
+    Only SQLite's own driver gets one: others would look at each value.
+    """
+
+    sql: str
+    values: Sequence[Any]
+
+
+Step = Statement | Copy | Values
+
+Steps = Generator[Step, list[Row], T]
 """An operation in the caller's transaction: yields statements, is sent rows, returns its result."""
 
 

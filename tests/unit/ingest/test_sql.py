@@ -14,6 +14,7 @@ import pytest
 from carrick import wiring
 
 REASONS_FOR_SQLITE_ALONE = {
+    "known_keys": "PostgreSQL's functions that relay leave out what the outbox knows",
     "newest": "PostgreSQL's ingest_batch finds out what is new by itself",
     "note_intake": "PostgreSQL's functions that store do it",
     "prune_intakes": "PostgreSQL's prune_inbox forgets intakes, too",

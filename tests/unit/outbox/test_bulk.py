@@ -9,7 +9,8 @@ import pytest
 
 from carrick.entry import NewEntry, State
 from carrick.outbox.ids import new_ids
-from carrick.outbox.postgres.bulk import CHUNK_ROWS, Puts, copy_steps
+from carrick.outbox.postgres.bulk import CHUNK_ROWS, copy_steps
+from carrick.outbox.puts import Puts
 from carrick.outbox.statement import Copy
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -7,6 +7,7 @@ from importlib.resources import files
 import pytest
 
 REASONS_FOR_SQLITE_ALONE = {
+    "admit": "PostgreSQL's puts write both rows, in a function or by two COPYs",
     "channel": "PostgreSQL looks a channel up inside its functions",
     "channel_is_live": "PostgreSQL looks inside declare_channel",
     "claim_": "PostgreSQL's claim is one function; the steps stand in 0003_pick.sql and after",
@@ -16,9 +17,9 @@ REASONS_FOR_SQLITE_ALONE = {
     "finish_": "PostgreSQL's finish is one function; the steps stand in 0006_finish.sql",
     "gate_end": "PostgreSQL's fail_gate answers itself",
     "held_count": "PostgreSQL's stats view counts held entries itself",
-    "known_keys": "PostgreSQL compares contents inside put",
     "leases": "SQLite counts the entries of a lease from the work rows",
     "prune_": "PostgreSQL's prune is one function",
+    "put_many_": "PostgreSQL has COPY for many rows",
     "put_problem": "PostgreSQL's put answers with the problem",
     "put_state": "PostgreSQL's put answers with the state",
     "redrive_": "PostgreSQL's redrive is one function",

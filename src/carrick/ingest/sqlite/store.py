@@ -136,7 +136,8 @@ class SqliteInbox:
             if _store(connection, alike, values, now) < len(values) // alike.fields:
                 raise _NotNew
         if self._relay_channel:
-            run(connection, put_many_steps([entry for batch in batches for entry in batch.entries.values()]))
+            entries = [entry for batch in batches for entry in batch.entries.values()]
+            run(connection, put_many_steps(entries, can_bulk=True))
         return True
 
     def _taken(self, connection: sqlite3.Connection, batch: _Ready) -> Taken:
@@ -259,7 +260,7 @@ def _rows_of(batch: Checked) -> tuple[_Alike, Values]:
 def _put(connection: sqlite3.Connection, entries: Sequence[NewEntry]) -> None:
     """Relay new events on. One whose key the outbox still knows went out before, and does not go again."""
     try:
-        run(connection, put_many_steps(entries))
+        run(connection, put_many_steps(entries, can_bulk=True))
     except KeyReused:
         for entry in _unknown(connection, entries):
             run(connection, put_steps(entry))
@@ -267,7 +268,7 @@ def _put(connection: sqlite3.Connection, entries: Sequence[NewEntry]) -> None:
 
 def _unknown(connection: sqlite3.Connection, entries: Sequence[NewEntry]) -> Iterator[NewEntry]:
     keys = msgspec.json.encode([(entry.channel, entry.tenant_id, entry.key) for entry in entries]).decode()
-    known = {place for (place,) in engine_rows(connection, "known_keys", keys=keys)}
+    known = {place for (place,) in _rows(connection, "known_keys", keys=keys)}
     return (entry for place, entry in enumerate(entries) if place not in known)
 
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, Protocol, TypeVar
 
-from carrick.outbox.statement import Copy, Row, Statement, Steps
+from carrick.outbox.statement import Row, Statement, Step, Steps
 
 T = TypeVar("T")
 
 Dialect = Literal["postgresql", "sqlite"]
-Step = Statement | Copy
 
 
 class SyncAdapter(Protocol):
@@ -29,8 +28,8 @@ class SyncAdapter(Protocol):
         """Which database is behind the connection. Raises UnsupportedConnection when it is neither of the two."""
 
     @property
-    def can_copy(self) -> bool:
-        """Whether operations may yield `Copy`."""
+    def can_bulk(self) -> bool:
+        """Whether operations may yield what the database has for many rows: `Copy` or `Values`."""
 
     def run(self, steps: Steps[T]) -> T:
         """Run the operation in the caller's transaction. Raises what the operation or the driver raises."""
@@ -48,8 +47,8 @@ class AsyncAdapter(Protocol):
         """Which database is behind the connection. Raises UnsupportedConnection when it is neither of the two."""
 
     @property
-    def can_copy(self) -> bool:
-        """Whether operations may yield `Copy`."""
+    def can_bulk(self) -> bool:
+        """Whether operations may yield what the database has for many rows: `Copy` or `Values`."""
 
     async def run(self, steps: Steps[T]) -> T:
         """Run the operation in the caller's transaction. Raises what the operation or the driver raises."""
@@ -93,10 +92,10 @@ async def drive_async(steps: Steps[T], perform: Callable[[Step], Awaitable[list[
 
 
 def statement_only(step: Step) -> Statement:
-    """The step as a statement; an operation that yields Copy to a driver that cannot is a fault in Carrick."""
+    """The step as a statement; an operation that yields another to a driver that cannot is a fault in Carrick."""
     if isinstance(step, Statement):
         return step
-    raise TypeError("this driver cannot COPY: operations must look at can_copy")
+    raise TypeError(f"this driver has no {type(step).__name__}: operations must look at can_bulk")
 
 
 def driver_error(error: BaseException) -> BaseException:

@@ -17,7 +17,7 @@ class AiosqliteAdapter:
 
     is_async: Final[Literal[True]] = True
     dialect: Final[Literal["sqlite"]] = "sqlite"
-    can_copy: Final[Literal[False]] = False
+    can_bulk: Final[Literal[True]] = True
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection: Any = connection

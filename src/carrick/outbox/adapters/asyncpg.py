@@ -7,10 +7,10 @@ from typing import Any, Final, Literal, TypeVar
 
 import asyncpg  # type: ignore[import-untyped]
 
-from carrick.outbox.adapters.adapter import Step, drive_async
+from carrick.outbox.adapters.adapter import drive_async, statement_only
 from carrick.outbox.adapters.placeholders import numbered
 from carrick.outbox.adapters.transaction import in_postgres_transaction
-from carrick.outbox.statement import Copy, Row, Steps
+from carrick.outbox.statement import Copy, Row, Step, Steps
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ class AsyncpgAdapter:
 
     is_async: Final[Literal[True]] = True
     dialect: Final[Literal["postgresql"]] = "postgresql"
-    can_copy: Final[Literal[True]] = True
+    can_bulk: Final[Literal[True]] = True
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -36,8 +36,9 @@ class AsyncpgAdapter:
         if isinstance(step, Copy):
             await self._copy(step)
             return []
-        sql, slots = numbered(step.sql)
-        values = [slot.value(step.params) for slot in slots]
+        statement = statement_only(step)
+        sql, slots = numbered(statement.sql)
+        values = [slot.value(statement.params) for slot in slots]
         records = await self._connection.fetch(sql, *values, record_class=asyncpg.Record)
         return [tuple(record) for record in records]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Final, Literal, TypeVar
 
 from carrick.errors import UnsupportedConnection
-from carrick.outbox.adapters.adapter import Dialect, Step, drive, statement_only
+from carrick.outbox.adapters.adapter import Dialect, drive, statement_only
 from carrick.outbox.adapters.placeholders import lite_pyformat
 from carrick.outbox.adapters.sqlite_transaction import in_sqlite_transaction
 from carrick.outbox.adapters.transaction import in_postgres_transaction
-from carrick.outbox.statement import Row, Steps
+from carrick.outbox.statement import Row, Step, Steps
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ class DjangoAdapter:
     """A Django connection. Statements go through its cursors, so its query log and execute wrappers see them."""
 
     is_async: Final[Literal[False]] = False
-    can_copy: Final[Literal[False]] = False
+    can_bulk: Final[Literal[False]] = False
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection

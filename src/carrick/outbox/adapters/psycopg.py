@@ -10,9 +10,9 @@ from psycopg.pq import PipelineStatus
 from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Composed, Identifier
 
-from carrick.outbox.adapters.adapter import Step, drive, drive_async
+from carrick.outbox.adapters.adapter import drive, drive_async, statement_only
 from carrick.outbox.adapters.transaction import in_postgres_transaction
-from carrick.outbox.statement import Copy, Row, Steps
+from carrick.outbox.statement import Copy, Row, Step, Steps
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class PsycopgAdapter:
         self._connection = connection
 
     @property
-    def can_copy(self) -> bool:
+    def can_bulk(self) -> bool:
         """COPY does not go together with pipeline mode."""
         return not in_pipeline(self._connection)
 
@@ -48,7 +48,7 @@ class PsycopgAsyncAdapter:
         self._connection = connection
 
     @property
-    def can_copy(self) -> bool:
+    def can_bulk(self) -> bool:
         """COPY does not go together with pipeline mode."""
         return not in_pipeline(self._connection)
 
@@ -66,11 +66,12 @@ def perform(cursor: psycopg.Cursor[tuple[Any, ...]], step: Step) -> list[Row]:
             for text in step.texts:
                 copy.write(text)
         return []
+    sql, params = statement_only(step)
     if in_pipeline(cursor.connection):
         with cursor.connection.pipeline():  # leaving the inner pipeline waits for the answer
-            cursor.execute(_encoded(step.sql), step.params)
+            cursor.execute(_encoded(sql), params)
     else:
-        cursor.execute(_encoded(step.sql), step.params)
+        cursor.execute(_encoded(sql), params)
     return [] if cursor.rownumber is None else cast(list[Row], cursor.fetchall())
 
 
@@ -80,11 +81,12 @@ async def _perform_async(cursor: psycopg.AsyncCursor[tuple[Any, ...]], step: Ste
             for text in step.texts:
                 await copy.write(text)
         return []
+    sql, params = statement_only(step)
     if in_pipeline(cursor.connection):
         async with cursor.connection.pipeline():  # leaving the inner pipeline waits for the answer
-            await cursor.execute(_encoded(step.sql), step.params)
+            await cursor.execute(_encoded(sql), params)
     else:
-        await cursor.execute(_encoded(step.sql), step.params)
+        await cursor.execute(_encoded(sql), params)
     return [] if cursor.rownumber is None else cast(list[Row], await cursor.fetchall())
 
 

@@ -12,11 +12,11 @@ from sqlalchemy.orm import Session, scoped_session
 
 from carrick.errors import UnsupportedConnection
 from carrick.outbox.adapters import adapter
-from carrick.outbox.adapters.adapter import Step, drive, statement_only
+from carrick.outbox.adapters.adapter import drive, statement_only
 from carrick.outbox.adapters.placeholders import colon_binds, lite_colon_binds
 from carrick.outbox.adapters.sqlite_transaction import in_sqlite_transaction
 from carrick.outbox.adapters.transaction import in_postgres_transaction
-from carrick.outbox.statement import Row, Steps
+from carrick.outbox.statement import Row, Step, Steps
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ class SqlalchemyAdapter:
     """A Connection or a Session. Flushing a session is the caller's business."""
 
     is_async: Final[Literal[False]] = False
-    can_copy: Final[Literal[False]] = False
+    can_bulk: Final[Literal[False]] = False
 
     def __init__(self, target: Connection | Session | scoped_session[Any]) -> None:
         self._target: Connection | Session = target() if isinstance(target, scoped_session) else target
@@ -49,7 +49,7 @@ class SqlalchemyAsyncAdapter:
     """An AsyncConnection or an AsyncSession."""
 
     is_async: Final[Literal[True]] = True
-    can_copy: Final[Literal[False]] = False
+    can_bulk: Final[Literal[False]] = False
 
     def __init__(self, target: AsyncConnection | AsyncSession | async_scoped_session[Any]) -> None:
         self._target: Any = target() if isinstance(target, async_scoped_session) else target

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Literal, TypeVar
 
-from carrick.outbox.adapters.adapter import Step, drive, statement_only
+from carrick.outbox.adapters.adapter import drive, statement_only
 from carrick.outbox.adapters.sqlite_transaction import in_sqlite_transaction
-from carrick.outbox.statement import Row, Steps
+from carrick.outbox.statement import Row, Step, Steps, Values
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ class SqliteAdapter:
 
     is_async: Final[Literal[False]] = False
     dialect: Final[Literal["sqlite"]] = "sqlite"
-    can_copy: Final[Literal[False]] = False
+    can_bulk: Final[Literal[True]] = True
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -36,6 +36,8 @@ class SqliteAdapter:
 
 
 def _perform(cursor: sqlite3.Cursor, step: Step) -> list[Row]:
+    if isinstance(step, Values):
+        return [(cursor.execute(step.sql, step.values).rowcount,)]
     sql, params = statement_only(step)
     return cursor.execute(sql, params).fetchall()
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter
-from typing import Any, NamedTuple, overload
-from uuid import UUID
+from typing import Any, NamedTuple
 
-from carrick.entry import NewEntry, Put, State
+from carrick.entry import NewEntry, Put
 from carrick.outbox.ids import new_ids
+from carrick.outbox.puts import Puts
 from carrick.outbox.statement import Copy, Steps
 
 NULL = r"\N"
@@ -123,30 +123,6 @@ WORK_GIVEN: dict[str, tuple[str, Column]] = {
     "max_wait_at": ("max_wait_seconds", _max_wait_at),
     "delayed": ("delay_seconds", lambda chunk: ["f" if e.delay_seconds is None else "t" for e in chunk.entries]),
 }
-
-
-class Puts(Sequence[Put]):
-    """The answers of a bulk put of new entries, made when looked at: most callers never do."""
-
-    def __init__(self, ids: Sequence[str]) -> None:
-        self._ids = ids
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    @overload
-    def __getitem__(self, index: int) -> Put: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Put]: ...
-    def __getitem__(self, index: int | slice) -> Put | Sequence[Put]:
-        if isinstance(index, slice):
-            return Puts(self._ids[index])
-        return Put(UUID(self._ids[index]), True, State.PENDING)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]  # as a list
 
 
 def copy_steps(entries: Sequence[NewEntry], now: datetime, seqs: Sequence[int]) -> Steps[Sequence[Put]]:

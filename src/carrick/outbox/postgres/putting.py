@@ -36,10 +36,10 @@ def put_steps(entry: NewEntry) -> Steps[Put]:
     return Put(UUID(entry_id), created == "t", State(state))
 
 
-def put_many_steps(entries: Sequence[NewEntry], *, can_copy: bool) -> Steps[Sequence[Put]]:
+def put_many_steps(entries: Sequence[NewEntry], *, can_bulk: bool) -> Steps[Sequence[Put]]:
     """Put all entries or none, by COPY where the driver can and no entry needs a look at others."""
     try:
-        return (yield from _put_many(entries, can_copy))
+        return (yield from _put_many(entries, can_bulk))
     except Exception as error:  # noqa: BLE001  always raised again
         _raise_named(error)
 
@@ -52,11 +52,11 @@ def _raise_named(error: Exception) -> NoReturn:
     raise mapped from error
 
 
-def _put_many(entries: Sequence[NewEntry], can_copy: bool) -> Steps[Sequence[Put]]:
+def _put_many(entries: Sequence[NewEntry], can_bulk: bool) -> Steps[Sequence[Put]]:
     if not entries:
         return []
     before = yield from _before_bulk(entries)
-    if can_copy and not before.bounded and all(entry.key is None for entry in entries):
+    if can_bulk and not before.bounded and all(entry.key is None for entry in entries):
         return (yield from copy_steps(entries, before.now, before.seqs))
     rows = yield Statement(query(PACKAGE, "put_many"), _columns(entries))
     _, _, _, problem, problem_at = rows[0]

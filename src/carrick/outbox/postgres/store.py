@@ -108,7 +108,7 @@ class PostgresStore:
 
     def put_many(self, entries: Sequence[NewEntry]) -> Sequence[Put]:
         with self._connections.connection() as connection, connection.transaction():
-            return run(connection, put_many_steps(entries, can_copy=True))
+            return run(connection, put_many_steps(entries, can_bulk=True))
 
     def put_once(self, key: str, body_hash: bytes, entries: Sequence[NewEntry]) -> list[UUID]:
         with self._connections.connection() as connection, connection.transaction():
@@ -118,7 +118,7 @@ class PostgresStore:
                 if known_hash != body_hash:
                     raise RequestReused(key)
                 return list(ids)
-            made = [put.id for put in run(connection, put_many_steps(entries, can_copy=True))]
+            made = [put.id for put in run(connection, put_many_steps(entries, can_bulk=True))]
             _asked(connection, "fill_receipt", key=key, ids=made)
             return made
 

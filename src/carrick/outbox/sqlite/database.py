@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from carrick.errors import SchemaMissing, StoreUnavailable
 from carrick.outbox.sqlite.failures import map_errors
-from carrick.outbox.statement import Copy, Row, Statement, Steps, query
+from carrick.outbox.statement import Copy, Row, Step, Steps, Values, query
 
 PACKAGE = "carrick.outbox.sqlite"
 BUSY_SECONDS = 30.0
@@ -126,7 +126,9 @@ def run(connection: sqlite3.Connection, steps: Steps[T]) -> T:
         return result
 
 
-def _perform(connection: sqlite3.Connection, step: Statement | Copy) -> list[Row]:
+def _perform(connection: sqlite3.Connection, step: Step) -> list[Row]:
     if isinstance(step, Copy):
         raise TypeError("SQLite has no COPY")
+    if isinstance(step, Values):
+        return [(connection.execute(step.sql, step.values).rowcount,)]
     return list(connection.execute(step.sql, step.params).fetchall())

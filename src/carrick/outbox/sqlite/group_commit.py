@@ -141,7 +141,7 @@ def _put_together(connection: sqlite3.Connection, group: list[Waiting]) -> list[
     """All in one statement where nothing is wrong with any, which costs half; else one by one."""
     if len(group) > 1 and all(waiting.entry.key is None for waiting in group):
         try:
-            puts = run(connection, put_many_steps([waiting.entry for waiting in group]))
+            puts = run(connection, put_many_steps([waiting.entry for waiting in group], can_bulk=True))
             return list(zip(group, puts, strict=True))
         except NO_PUT_CAN_BE_KEPT:
             raise

@@ -6,16 +6,17 @@ an error leaves the caller's transaction usable.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
 
 from carrick.entry import NewEntry, Put, State
 from carrick.errors import BacklogFull, KeyReused, PayloadTooLarge, UnknownChannel
-from carrick.outbox.ids import hyphenated, new_id, new_ids
+from carrick.outbox.ids import new_id
+from carrick.outbox.puts import Puts
+from carrick.outbox.sqlite.bulk import chunks, put_new
 from carrick.outbox.sqlite.content import content_hash, same_json
 from carrick.outbox.sqlite.database import PACKAGE
 from carrick.outbox.sqlite.failures import named
@@ -26,23 +27,18 @@ SAVEPOINT = Statement("savepoint carrick_put", {})
 ROLLBACK = Statement("rollback to savepoint carrick_put", {})
 RELEASE = Statement("release savepoint carrick_put", {})
 
-CHUNK_ROWS = 5_000
-CHUNK_BYTES = 32 * 1024 * 1024
-"""How much goes into one statement of a bulk put."""
-
 
 def put_steps(entry: NewEntry) -> Steps[Put]:
     """Put one entry. Raises UnknownChannel, PayloadTooLarge, KeyReused, BacklogFull; then nothing was written."""
     return (yield from named(_put(entry)))
 
 
-def put_many_steps(entries: Sequence[NewEntry], *, can_copy: bool = False) -> Steps[list[Put]]:
+def put_many_steps(entries: Sequence[NewEntry], *, can_bulk: bool) -> Steps[Sequence[Put]]:
     """Put all entries or none, in bulk unless a bounded channel has to look at each. Raises as put_steps.
 
-    Several statements stand in a savepoint. An error of the driver has to be raised in here to be undone in there.
-    `can_copy` is there for PostgreSQL; SQLite has no COPY.
+    They stand in a savepoint. An error of the driver has to be raised in here to be undone in there.
     """
-    return (yield from named(_put_many(entries)))
+    return (yield from named(_put_many(entries, can_bulk)))
 
 
 def _put(entry: NewEntry) -> Steps[Put]:
@@ -57,16 +53,13 @@ def _put(entry: NewEntry) -> Steps[Put]:
         # what was in the way has gone meanwhile: outside a transaction another process may write between two statements
 
 
-def _put_many(entries: Sequence[NewEntry]) -> Steps[list[Put]]:
+def _put_many(entries: Sequence[NewEntry], can_bulk: bool) -> Steps[Sequence[Put]]:
     if not entries:
         return []
-    bounded = yield from _before_bulk(entries)
-    chunks = list(_chunks(entries))
-    if not bounded and len(chunks) == 1 and all(entry.key is None for entry in entries):
-        return (yield from _put_chunk(entries))
+    before = yield from _before_bulk(entries)
     yield SAVEPOINT
     try:
-        puts = yield from (_put_each(entries) if bounded else _put_chunks(chunks))
+        puts = yield from (_put_each(entries) if before.bounded else _put_chunks(entries, before, can_bulk))
     except GeneratorExit:
         raise  # the connection is not ours to use any more
     except BaseException:
@@ -119,17 +112,27 @@ def _same_memory(entry: NewEntry, columns: Sequence[Any]) -> Put | None:
     return Put(_uuid(entry_id), False, State(state))
 
 
-def _before_bulk(entries: Sequence[NewEntry]) -> Steps[bool]:
-    """Whether a bounded channel is among the entries'; refuses what cannot be put."""
+class _Before(NamedTuple):
+    """What a bulk put knows before it starts."""
+
+    now: int
+    bounded: bool
+    remembers: bool
+    """Whether keys of delivered entries are remembered that are there no more."""
+
+
+def _before_bulk(entries: Sequence[NewEntry]) -> Steps[_Before]:
+    """The database's clock, and what the entries' channels are like; refuses what cannot be put."""
     names = sorted({entry.channel for entry in entries})
     rows = yield Statement(query(PACKAGE, "before_bulk"), {"channels": _json(names)})
-    largest = {name: max_payload_bytes for name, max_payload_bytes, _ in rows}
+    largest = {name: max_payload_bytes for name, max_payload_bytes, *_ in rows}
     for entry in entries:
         if entry.channel not in largest:
             yield from _unknown_channel(entry)
         if len(entry.payload) > largest[entry.channel]:
             raise _too_large(entry)
-    return any(bounded for _, _, bounded in rows)
+    *_, now = rows[0]
+    return _Before(now, any(row[2] for row in rows), any(row[3] for row in rows))
 
 
 def _put_each(entries: Sequence[NewEntry]) -> Steps[list[Put]]:
@@ -139,50 +142,18 @@ def _put_each(entries: Sequence[NewEntry]) -> Steps[list[Put]]:
     return puts
 
 
-def _put_chunks(chunks: Sequence[Sequence[NewEntry]]) -> Steps[list[Put]]:
-    puts: list[Put] = []
-    for chunk in chunks:
-        if all(entry.key is None for entry in chunk):
-            puts += yield from _put_chunk(chunk)
-        else:
-            puts += yield from _put_keyed(chunk)
-    return puts
-
-
-def _put_chunk(chunk: Sequence[NewEntry]) -> Steps[list[Put]]:
-    """Entries that need no look at others."""
-    made = map(hyphenated, new_ids(datetime.now(UTC), len(chunk)))  # much faster than one by one
-    entries = [_bulk_row(entry, entry_id) for entry, entry_id in zip(chunk, made, strict=True)]
-    yield Statement(query(PACKAGE, "put_many"), {"entries": _json(entries)})
-    return [Put(entry_id, True, State.PENDING) for entry_id in msgspec.convert([e[-1] for e in entries], list[UUID])]
-
-
-def _put_keyed(chunk: Sequence[NewEntry]) -> Steps[list[Put]]:
+def _put_chunks(entries: Sequence[NewEntry], before: _Before, can_bulk: bool) -> Steps[Sequence[Put]]:
     """Entries whose key is new in bulk; then those whose key is known or comes twice, one by one."""
-    keys = [(entry.channel, entry.tenant_id, entry.key) for entry in chunk]
-    rows = yield Statement(query(PACKAGE, "known_keys"), {"keys": _json(keys)})
-    later = {place for (place,) in rows}
-    seen: set[tuple[str, str, str | None]] = set()
-    for place, key in enumerate(keys):
-        if key[2] is not None and key in seen:
-            later.add(place)
-        seen.add(key)
-    fresh = [place for place in range(len(chunk)) if place not in later]
-    new = (yield from _put_chunk([chunk[place] for place in fresh])) if fresh else []
-    puts = dict(zip(fresh, new, strict=True))
-    for place in sorted(later):
-        puts[place] = yield from _put(chunk[place])
-    return [puts[place] for place in range(len(chunk))]
-
-
-def _chunks(entries: Sequence[NewEntry]) -> Iterator[Sequence[NewEntry]]:
-    start = size = 0
-    for place, entry in enumerate(entries):
-        if place > start and (place - start >= CHUNK_ROWS or size + len(entry.payload) > CHUNK_BYTES):
-            yield entries[start:place]
-            start, size = place, 0
-        size += len(entry.payload)
-    yield entries[start:]
+    made: list[str | None] = []
+    for chunk in chunks(entries):
+        made += yield from put_new(chunk, before.now, binds=can_bulk and not before.remembers)
+    new = [entry_id for entry_id in made if entry_id is not None]
+    if len(new) == len(entries):
+        return Puts(new)
+    puts: list[Put] = []
+    for entry, entry_id in zip(entries, made, strict=True):
+        puts.append((yield from _put(entry)) if entry_id is None else Put(_uuid(entry_id), True, State.PENDING))
+    return puts
 
 
 def _params(entry: NewEntry, made: str) -> dict[str, Any]:
@@ -204,10 +175,6 @@ def _params(entry: NewEntry, made: str) -> dict[str, Any]:
         "id": made if entry.id is None else str(entry.id),
         "size": len(entry.payload),
     }
-
-
-def _bulk_row(entry: NewEntry, made: str) -> list[Any]:
-    return list(_params(entry, made).values())[:-1]
 
 
 def _uuid(text: str) -> UUID:

@@ -96,9 +96,9 @@ class SqliteStore:
     def put(self, entry: NewEntry) -> Put:
         return self._puts.put(entry)
 
-    def put_many(self, entries: Sequence[NewEntry]) -> list[Put]:
+    def put_many(self, entries: Sequence[NewEntry]) -> Sequence[Put]:
         with self._database.write() as connection:
-            return run(connection, put_many_steps(entries))
+            return run(connection, put_many_steps(entries, can_bulk=True))
 
     def watch(self) -> SqliteWatch:
         return SqliteWatch(self._database.path)
@@ -109,7 +109,7 @@ class SqliteStore:
                 if known_hash != body_hash:
                     raise RequestReused(key)
                 return msgspec.json.decode(ids, type=list[UUID])
-            made = [put.id for put in run(connection, put_many_steps(entries))]
+            made = [put.id for put in run(connection, put_many_steps(entries, can_bulk=True))]
             ids = msgspec.json.encode(made).decode()
             rows(connection, "fill_receipt", key=key, body_hash=body_hash, ids=ids)
             return made

@@ -61,8 +61,8 @@ def put_many(connection: Any, *entries: NewEntry) -> Any:
     """Put entries over the caller's connection; to be awaited when the connection is async."""
     adapter = adapter_for(connection)
     if adapter.dialect == "sqlite":
-        return adapter.run(sqlite_putting.put_many_steps(entries))
-    return adapter.run(postgres_putting.put_many_steps(entries, can_copy=adapter.can_copy))
+        return adapter.run(sqlite_putting.put_many_steps(entries, can_bulk=adapter.can_bulk))
+    return adapter.run(postgres_putting.put_many_steps(entries, can_bulk=adapter.can_bulk))
 
 
 def run(connection: Any, steps: Steps[Any]) -> Any:

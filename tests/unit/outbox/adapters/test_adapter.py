@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from carrick.outbox.adapters.adapter import Step, drive, drive_async, driver_error, sqlstate_of
-from carrick.outbox.statement import Row, Statement, Steps
+from carrick.outbox.adapters.adapter import drive, drive_async, driver_error, sqlstate_of
+from carrick.outbox.statement import Row, Statement, Step, Steps
 
 
 class DriverError(Exception):

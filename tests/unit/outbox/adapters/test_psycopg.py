@@ -54,7 +54,7 @@ def test_a_nested_transaction_that_rolls_back_takes_only_its_entries(postgres_ur
 @pytest.mark.parametrize("commit", [True, False])
 def test_many_entries_share_the_fate_of_the_transaction(postgres_url: str, commit: bool) -> None:
     with psycopg.connect(postgres_url) as connection:
-        assert adapter_for(connection).can_copy
+        assert adapter_for(connection).can_bulk
         connection.execute("insert into invoice values ('1')")
         answers = put_many(connection, billing("a"), billing("b", tenant_id="t\t\\"), billing("c", priority=3))
         connection.commit() if commit else connection.rollback()
@@ -119,7 +119,7 @@ def test_in_autocommit_mode_a_put_joins_the_transaction_block(postgres_url: str)
 def test_in_pipeline_mode_entries_are_put_without_copy(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection, connection.pipeline():
         connection.execute("insert into invoice values ('1')")
-        assert not adapter_for(connection).can_copy
+        assert not adapter_for(connection).can_bulk
         put_many(connection, billing("a"), billing("b"))
         put(connection, "c")
         connection.commit()

@@ -189,7 +189,7 @@ def test_copy_is_refused(connection: sqlite3.Connection) -> None:
     def copying() -> Steps[None]:
         yield Copy("carrick_record", ("id",), [])
 
-    with pytest.raises(TypeError, match="can_copy"):
+    with pytest.raises(TypeError, match="can_bulk"):
         run(connection, copying())
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from carrick.outbox.adapters.adapter import Step, drive
+from carrick.outbox.adapters.adapter import drive
 from carrick.outbox.adapters.sqlite_transaction import in_sqlite_transaction
 from carrick.outbox.adapters.transaction import in_postgres_transaction
-from carrick.outbox.statement import Row, Statement, Steps
+from carrick.outbox.statement import Row, Statement, Step, Steps
 
 
 class Recorder:

@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from carrick.entry import NewEntry, State
+from carrick.entry import NewEntry, Put, State
 from carrick.errors import BacklogFull, DiskFull, KeyReused, PayloadTooLarge, UnknownChannel
-from carrick.outbox.channel import Channel, OnFull
-from carrick.outbox.sqlite import putting
+from carrick.outbox.channel import Channel, Mode, OnFull
+from carrick.outbox.sqlite import bulk
 from carrick.outbox.sqlite.database import run
 from carrick.outbox.sqlite.putting import put_many_steps, put_steps
 from carrick.outbox.sqlite.store import SqliteStore
-from carrick.testing.samples import claim, ids, sample
+from carrick.testing.samples import claim, declare, ids, sample
 
+PutMany = Callable[[sqlite3.Connection, Sequence[NewEntry]], Sequence[Put]]
+VARIED = [
+    sample("lines", group_key="g", tenant_id="t", priority=3),
+    sample("lines", headers=b'{"a":"1"}', principal="p", traceparent="00-" + "1" * 32 + "-" + "2" * 16 + "-01"),
+    sample("things", delay_seconds=60, max_wait_seconds=30, payload=b'"\\u0000 \xc3\xa9"'),
+    sample("things", delay_seconds=1.5, occurred_at=datetime(2020, 2, 29, 12, 0, 0, 123456, tzinfo=UTC)),
+]
+AS_PUT = """
+select r.channel, r.tenant_id, r.principal, r.group_key, r.event_type, r.payload, r.headers, r.priority, r.traceparent,
+       r.occurred_at, r.delay_seconds, r.max_wait_seconds, w.id = r.id, w.channel, w.tenant_id, w.principal,
+       w.group_key, w.size, w.priority, w.due - r.created_at, w.rank - r.created_at,
+       w.max_wait_at - r.created_at, w.delayed, w.loose
+  from carrick_record as r left join carrick_work as w on w.seq = r.seq order by r.seq
+"""
+"""What is stored of each entry, but for what differs from put to put."""
 INSERT = "insert into carrick_record (channel, event_type, payload) values (?, 'thing.happened', ?)"
 
 
@@ -31,6 +48,24 @@ def caller(store: SqliteStore, path: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
+def one_by_one(connection: sqlite3.Connection, entries: Sequence[NewEntry]) -> Sequence[Put]:
+    """Each entry by a put of its own."""
+    return [run(connection, put_steps(entry)) for entry in entries]
+
+
+def values_bound(connection: sqlite3.Connection, entries: Sequence[NewEntry]) -> Sequence[Put]:
+    """A bulk put over SQLite's own driver."""
+    return run(connection, put_many_steps(entries, can_bulk=True))
+
+
+def one_list(connection: sqlite3.Connection, entries: Sequence[NewEntry]) -> Sequence[Put]:
+    """A bulk put over other drivers."""
+    return run(connection, put_many_steps(entries, can_bulk=False))
+
+
+IN_BULK = pytest.mark.parametrize("put_many", [values_bound, one_list])
+
+
 def entries_of(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
     return connection.execute("select channel, state, payload from carrick_entry order by seq").fetchall()
 
@@ -38,10 +73,12 @@ def entries_of(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
 class TestCaller:
     """Puts through steps, as the adapters drive them."""
 
-    @pytest.mark.parametrize("many", [False, True])
-    def test_a_rollback_of_the_caller_takes_the_entries_away(self, caller: sqlite3.Connection, many: bool) -> None:
+    @pytest.mark.parametrize("put_all", [one_by_one, values_bound, one_list])
+    def test_a_rollback_of_the_caller_takes_the_entries_away(
+        self, caller: sqlite3.Connection, put_all: PutMany
+    ) -> None:
         caller.execute("begin")
-        run(caller, put_many_steps([sample(key="a"), sample()]) if many else put_steps(sample()))
+        put_all(caller, [sample(key="a"), sample()])
         caller.execute("rollback")
         assert entries_of(caller) == []
 
@@ -55,9 +92,9 @@ class TestCaller:
         ],
         ids=["unknown channel", "too large", "full", "key reused"],
     )
-    @pytest.mark.parametrize("many", [False, True])
+    @pytest.mark.parametrize("put_all", [one_by_one, values_bound, one_list])
     def test_a_refused_put_writes_nothing_and_leaves_the_transaction_usable(
-        self, store: SqliteStore, caller: sqlite3.Connection, entry: NewEntry, error: type[Exception], many: bool
+        self, store: SqliteStore, caller: sqlite3.Connection, entry: NewEntry, error: type[Exception], put_all: PutMany
     ) -> None:
         store.declare(Channel(name="small", max_payload_bytes=10))
         store.declare(Channel(name="full", max_backlog_bytes=4))
@@ -65,43 +102,48 @@ class TestCaller:
         caller.execute("begin")
         caller.execute("insert into invoice values (1)")
         with pytest.raises(error):
-            run(caller, put_many_steps([sample(key="l"), entry, sample()]) if many else put_steps(entry))
+            put_all(caller, [entry] if put_all is one_by_one else [sample(key="l"), entry, sample()])
         run(caller, put_steps(sample(payload=b'"kept"')))
         caller.execute("commit")
         assert [row[2] for row in entries_of(caller)] == ['{"n":1}', '"kept"']
         assert caller.execute("select number from invoice").fetchall() == [(1,)]
 
-    def test_put_many_is_all_or_nothing_in_autocommit_mode_too(self, caller: sqlite3.Connection) -> None:
+    @IN_BULK
+    def test_put_many_is_all_or_nothing_in_autocommit_mode_too(
+        self, caller: sqlite3.Connection, put_many: PutMany
+    ) -> None:
         with pytest.raises(KeyReused):
-            run(caller, put_many_steps([sample(key="k", payload=b"1"), sample(key="k", payload=b"2")]))
+            put_many(caller, [sample(key="k", payload=b"1"), sample(key="k", payload=b"2")])
         assert entries_of(caller) == []
         assert not caller.in_transaction
-        run(caller, put_many_steps([sample(key="k", payload=b"1"), sample(key="k", payload=b"1")]))
+        put_many(caller, [sample(key="k", payload=b"1"), sample(key="k", payload=b"1")])
         assert len(entries_of(caller)) == 1
         assert not caller.in_transaction
 
+    @IN_BULK
     def test_a_bulk_put_of_several_statements_is_one(
-        self, caller: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+        self, caller: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch, put_many: PutMany
     ) -> None:
-        monkeypatch.setattr(putting, "CHUNK_ROWS", 3)
+        monkeypatch.setattr(bulk, "CHUNK_ROWS", 3)
         caller.execute("begin")
-        answers = run(caller, put_many_steps([sample(payload=b"%d" % n) for n in range(10)]))
+        answers = put_many(caller, [sample(payload=b"%d" % n) for n in range(10)])
         assert [row[2] for row in entries_of(caller)] == [str(n) for n in range(10)]
         assert len({answer.id for answer in answers}) == 10
 
-    def test_a_full_disk_of_the_caller_is_said_so(self, caller: sqlite3.Connection) -> None:
+    @IN_BULK
+    def test_a_full_disk_of_the_caller_is_said_so(self, caller: sqlite3.Connection, put_many: PutMany) -> None:
         caller.execute("pragma max_page_count = 1")
         with pytest.raises(DiskFull):
-            run(caller, put_many_steps([sample(payload=b'"' + b"x" * 100_000 + b'"')] * 10))
+            put_many(caller, [sample(payload=b'"' + b"x" * 100_000 + b'"')] * 10)
         assert entries_of(caller) == []
 
     def test_an_error_of_the_driver_undoes_a_bulk_put(
         self, caller: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(putting, "CHUNK_ROWS", 1)
+        monkeypatch.setattr(bulk, "CHUNK_ROWS", 1)
         caller.execute("begin")
         caller.execute("insert into invoice values (1)")
-        steps = put_many_steps([sample(), sample()])
+        steps = put_many_steps([sample(), sample()], can_bulk=False)
         step = next(steps)
         while "json_each(:entries)" not in getattr(step, "sql", "") or not entries_of(caller):
             step = steps.send(caller.execute(*step).fetchall())
@@ -115,13 +157,42 @@ class TestCaller:
         assert entries_of(caller) == []
         assert caller.execute("select number from invoice").fetchall() == [(1,)]
 
-    def test_a_bulk_put_answers_in_its_order_whichever_keys_are_known(self, caller: sqlite3.Connection) -> None:
+    @IN_BULK
+    def test_a_bulk_put_answers_in_its_order_whichever_keys_are_known(
+        self, caller: sqlite3.Connection, put_many: PutMany
+    ) -> None:
         known = run(caller, put_steps(sample(key="b", payload=b"1")))
         keys = ["a", "b", None, "a", "c"]
-        answers = run(caller, put_many_steps([sample(key=key, payload=b"1") for key in keys]))
+        answers = put_many(caller, [sample(key=key, payload=b"1") for key in keys])
         assert [answer.created for answer in answers] == [True, False, True, False, True]
         assert answers[1].id == known.id
         assert answers[3].id == answers[0].id
+
+    @IN_BULK
+    def test_a_bulk_put_knows_keys_of_entries_that_are_gone(
+        self, store: SqliteStore, caller: sqlite3.Connection, put_many: PutMany
+    ) -> None:
+        declare(store, "remembering", remember_keys_days=30, retention_days=0)
+        (gone,) = put_many(caller, [sample("remembering", key="k")])
+        store.finish_all(claim(store, "remembering").token)
+        store.prune("remembering")
+        assert entries_of(caller) == []
+        again, new = put_many(caller, [sample("remembering", key="k"), sample("remembering", key="l")])
+        assert (again.id, again.created, new.created) == (gone.id, False, True)
+
+    @IN_BULK
+    def test_entries_put_in_bulk_are_those_put_one_by_one(
+        self, store: SqliteStore, caller: sqlite3.Connection, put_many: PutMany
+    ) -> None:
+        declare(store, "lines", Mode.ORDERED)
+        entries = list(islice(cycle([*VARIED, *[sample()] * 40]), 733))  # statements with and without values alike
+        caller.execute("begin")
+        one_by_one(caller, entries)
+        alone = caller.execute(AS_PUT).fetchall()
+        caller.execute("rollback")
+        caller.execute("begin")
+        put_many(caller, entries)
+        assert caller.execute(AS_PUT).fetchall() == alone
 
 
 class TestPlainInsert:

@@ -1,4 +1,5 @@
--- The limits of the channels that a bulk put names; unknown channels are missing.
-select name, max_payload_bytes, max_backlog_bytes is not null
-  from carrick_channel
- where name in (select value from json_each(:channels))
+-- What a bulk put knows of its channels, and the time; unknown channels are missing.
+select c.name, c.max_payload_bytes, c.max_backlog_bytes is not null,
+       exists (select 1 from carrick_remembered_key as m where m.channel = c.name), k.now
+  from carrick_channel as c cross join carrick_clock as k
+ where c.name in (select value from json_each(:channels))

@@ -1,5 +1,5 @@
--- Which of the keys of a bulk put belong to an entry, or are remembered; by their place in the list. Materialized, because a
--- list within the list is read anew by each `->>`.
+-- Which events the outbox knows as keys of entries, or remembers; by their place in the list. Materialized, because a list within
+-- the list is read anew by each `->>`.
 with asked as materialized (
   select key as place, value ->> 0 as channel, value ->> 1 as tenant_id, value ->> 2 as key from json_each(:keys))
 select a.place

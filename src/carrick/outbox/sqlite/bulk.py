@@ -1,0 +1,127 @@
+"""Bulk puts: rows of `carrick_record` by as few statements as can be, and one that lets all of them wait."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from carrick.entry import NewEntry
+from carrick.outbox.ids import hyphenated, new_ids
+from carrick.outbox.sqlite.database import PACKAGE
+from carrick.outbox.sqlite.moment import microseconds
+from carrick.outbox.statement import Statement, Steps, Values, query
+
+FIELDS = NewEntry.__struct_fields__
+CHUNK_ROWS = 5_000
+CHUNK_BYTES = 32 * 1024 * 1024
+"""How much goes into one list of entries."""
+AT_ONCE = (500, 100)
+"""Entries whose values one statement binds; what is left over has one of its own."""
+STATEMENTS = 128
+"""Texts of statements that are kept, as many as the driver keeps prepared."""
+ROW = re.compile(r"\(:channel,[^)]*\)")
+"""What is repeated for each entry in the statement that binds values."""
+ADMITTED = 1
+
+Column = Sequence[Any]
+
+
+def chunks(entries: Sequence[NewEntry]) -> Iterator[Sequence[NewEntry]]:
+    """The entries, in parts that are not too large for one list."""
+    start = size = 0
+    for place, entry in enumerate(entries):
+        if place > start and (place - start >= CHUNK_ROWS or size + len(entry.payload) > CHUNK_BYTES):
+            yield entries[start:place]
+            start, size = place, 0
+        size += len(entry.payload)
+    yield entries[start:]
+
+
+def put_new(chunk: Sequence[NewEntry], now: int, *, binds: bool) -> Steps[Sequence[str | None]]:
+    """Put the entries whose key is new; their ids, and None for each whose key is known or comes twice.
+
+    `binds`: the driver binds many values quickly, nothing comes between the steps, and no key is remembered.
+    """
+    columns = _columns(chunk)
+    ids: list[str] = columns[-1]
+    new = yield from (_put_bound if binds else _put_listed)(columns, now)
+    if len(new) == len(ids):
+        return ids
+    return [entry_id if entry_id in new else None for entry_id in ids]
+
+
+def _put_listed(columns: Sequence[Column], now: int) -> Steps[Collection[str]]:
+    """All of them as one list in JSON; each is admitted by itself. The ids of those that are new."""
+    entries = msgspec.json.encode(list(zip(*columns, strict=True))).decode()
+    rows = yield Statement(query(PACKAGE, "put_many"), {"entries": entries, "now": now})
+    return {entry_id for (entry_id,) in rows}
+
+
+def _put_bound(columns: Sequence[Column], now: int) -> Steps[Collection[str]]:
+    """Values bound one by one, or once what all rows share; then all are admitted. The ids of those that are new."""
+    new = 0
+    for step in _bound(columns, now):
+        new += (yield step)[0][0]
+    yield Statement(query(PACKAGE, "admit"), {"count": new})
+    ids: Sequence[str] = columns[-1]
+    if new == len(ids):
+        return ids
+    rows = yield Statement(query(PACKAGE, "put_many_newest"), {"count": new})
+    return {entry_id for (entry_id,) in rows}
+
+
+def _bound(columns: Sequence[Column], now: int) -> Iterator[Values]:
+    start = 0
+    while left := len(columns[0]) - start:
+        rows = next((size for size in AT_ONCE if size <= left), left)
+        part = [*(column[start : start + rows] for column in columns), [now] * rows]
+        alike = tuple(column.count(column[0]) == rows for column in part)
+        values = [column[0] for column, is_alike in zip(part, alike, strict=True) if is_alike]
+        own = [column for column, is_alike in zip(part, alike, strict=True) if not is_alike]
+        by_row = [None] * (rows * len(own))
+        for place, column in enumerate(own):
+            by_row[place :: len(own)] = column
+        yield Values(_statement(rows, alike), values + by_row)
+        start += rows
+
+
+@lru_cache(maxsize=STATEMENTS)
+def _statement(rows: int, alike: tuple[bool, ...]) -> str:
+    """The statement that puts so many rows. A column that is alike has one value for all; those are bound first."""
+    numbers = count(1)
+    shared = [next(numbers) if is_alike else None for is_alike in alike]
+    made = (", ".join(f"?{number or next(numbers)}" for number in shared) for _ in range(rows))
+    return ROW.sub(", ".join(f"({row}, {ADMITTED})" for row in made), query(PACKAGE, "put_many_values"))
+
+
+def _columns(chunk: Sequence[NewEntry]) -> list[Any]:
+    """The entries field by field, in the order of the statements, as the tables hold them. The last are their ids."""
+    given = dict(zip(FIELDS, zip(*map(msgspec.structs.astuple, chunk), strict=True), strict=True))
+    made = map(hyphenated, new_ids(datetime.now(UTC), len(chunk)))  # much faster than one by one
+    return [
+        given["channel"],
+        given["tenant_id"],
+        given["principal"],
+        given["group_key"],
+        given["event_type"],
+        given["key"],
+        [payload.decode() for payload in given["payload"]],
+        _some(given["headers"], bytes.decode),
+        given["priority"],
+        given["traceparent"],
+        _some(given["occurred_at"], microseconds),
+        given["delay_seconds"],
+        given["max_wait_seconds"],
+        [new if known is None else str(known) for known, new in zip(given["id"], made, strict=True)],
+    ]
+
+
+def _some(column: Column, stored: Callable[[Any], Any]) -> list[Any]:
+    """How the values of a column are stored, where there is one."""
+    return [None if value is None else stored(value) for value in column]
