@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from cyclopts import CycloptsError, Parameter
 
 from carrick import wiring
-from carrick.cli.printing import AsJson, Flag, print_json, print_line
+from carrick.cli.printing import AsJson, Flag, about, print_json, print_line
 from carrick.cli.running import run_until_stopped
+from carrick.entry import ChannelStats
 from carrick.relay.crew import run_crew, run_crew_once
 from carrick.relay.meter import Tally
 from carrick.settings import read_settings
@@ -83,7 +85,7 @@ def drain(
         async def serve(stopping: asyncio.Event) -> int:
             if once:
                 totals = await run_crew_once(store, legs(), relay_settings, stopping)
-                return _report(totals, {stats.channel: stats.held_count for stats in store.stats()}, as_json)
+                return _report(totals, {stats.channel: stats for stats in store.stats()}, as_json)
             from carrick.web.server import metrics_app, serving  # no other command should wait for its packages
 
             metrics = wiring.metrics(store)
@@ -102,14 +104,16 @@ def drain(
         return run_until_stopped(serve)
 
 
-def _report(totals: dict[str, Tally], held: dict[str, int], as_json: bool) -> int:
+def _report(totals: Mapping[str, Tally], stats: Mapping[str, ChannelStats], as_json: bool) -> int:
     """One line per channel. Left because of errors is what was tried in vain, and what a closed gate holds."""
     left = {name: tally.retried + tally.released + tally.dead + tally.lost for name, tally in totals.items()}
-    failed = any(left.values()) or any(held.get(name, 0) for name in totals)
+    held = {name: stats[name].held_count for name in totals}
+    failed = any(left.values()) or any(held.values())
     if as_json:
-        print_json({"channels": totals, "held": {name: held.get(name, 0) for name in totals}, "failed": failed})
+        estimated = [name for name in totals if "held_count" in stats[name].approximate]
+        print_json({"channels": totals, "held": held, "held_approximate": estimated, "failed": failed})
         return 1 if failed else 0
     for name, tally in totals.items():
         counts = ", ".join(f"{field} {getattr(tally, field)}" for field in Tally.__struct_fields__ if field != "lost")
-        print_line(f"{name}: {counts}, held {held.get(name, 0)}")
+        print_line(f"{name}: {counts}, held {about(stats[name], 'held_count', held[name])}")
     return 1 if failed else 0

@@ -12,6 +12,8 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
+from carrick.entry import ChannelStats
+
 AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 Flag = Annotated[bool, Parameter(negative="")]
 
@@ -64,6 +66,15 @@ def shown(value: Any) -> str:
             return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
         case _:
             return str(value)
+
+
+def about(stats: ChannelStats, field: str, value: object) -> object:
+    """The value; one that is an estimate says so, and has three digits that count."""
+    if field not in stats.approximate or not value:
+        return value
+    if isinstance(value, int):
+        value = round(value, 3 - len(str(value)))
+    return f"about {shown(value)}"
 
 
 def age(seconds: float | None) -> str:

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from carrick import wiring
-from carrick.cli.printing import AsJson, Flag, age, print_json, shown, table
+from carrick.cli.printing import AsJson, Flag, about, age, print_json, shown, table
 from carrick.entry import ChannelStats, Gate
 from carrick.errors import StoreError
 from carrick.outbox.store import Store
@@ -123,24 +123,15 @@ def drawn(seen: Glance) -> Group:
 def _row(stats: ChannelStats) -> tuple[object, ...]:
     return (
         stats.channel,
-        _about(stats, "pending_count", stats.pending_count),
-        _about(stats, "held_count", stats.held_count),
+        about(stats, "pending_count", stats.pending_count),
+        about(stats, "held_count", stats.held_count),
         stats.claimed_count,
-        _about(stats, "dead_count", stats.dead_count),
-        _about(stats, "oldest_pending_age_seconds", age(stats.oldest_pending_age_seconds)),
-        _about(stats, "backlog_bytes", round(stats.backlog_bytes / 1000)),
+        about(stats, "dead_count", stats.dead_count),
+        about(stats, "oldest_pending_age_seconds", age(stats.oldest_pending_age_seconds)),
+        about(stats, "backlog_bytes", round(stats.backlog_bytes / 1000)),
         stats.last_success_at,
-        _about(stats, "last_error_at", stats.last_error_at),
+        about(stats, "last_error_at", stats.last_error_at),
     )
-
-
-def _about(stats: ChannelStats, field: str, value: object) -> object:
-    """The value; one that is an estimate says so, and has three digits that count."""
-    if field not in stats.approximate or not value:
-        return value
-    if isinstance(value, int):
-        value = round(value, 3 - len(str(value)))
-    return f"about {shown(value)}"
 
 
 def _gate(gate: Gate) -> tuple[object, ...]:
