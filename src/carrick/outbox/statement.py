@@ -35,7 +35,7 @@ class Copy(NamedTuple):
 
 
 class Values(NamedTuple):
-    """One statement of SQLite's with many values, bound by their position; its answer is how many rows it wrote.
+    """One statement of SQLite's with many values, bound by their position; its answer is the list of its rows.
 
     Only SQLite's own driver gets one: others would look at each value.
     """

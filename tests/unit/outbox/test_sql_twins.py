@@ -20,6 +20,7 @@ REASONS_FOR_SQLITE_ALONE = {
     "leases": "SQLite counts the entries of a lease from the work rows",
     "prune_": "PostgreSQL's prune is one function",
     "put_many_": "PostgreSQL has COPY for many rows",
+    "put_together": "PostgreSQL commits for several sessions at once by itself",
     "put_problem": "PostgreSQL's put answers with the problem",
     "put_state": "PostgreSQL's put answers with the state",
     "redrive_": "PostgreSQL's redrive is one function",

@@ -37,7 +37,7 @@ class SqliteAdapter:
 
 def _perform(cursor: sqlite3.Cursor, step: Step) -> list[Row]:
     if isinstance(step, Values):
-        return [(cursor.execute(step.sql, step.values).rowcount,)]
+        return cursor.execute(step.sql, step.values).fetchall()
     sql, params = statement_only(step)
     return cursor.execute(sql, params).fetchall()
 

@@ -26,8 +26,8 @@ AT_ONCE = (500, 100)
 STATEMENTS = 128
 """Texts of statements that are kept, as many as the driver keeps prepared."""
 ROW = re.compile(r"\(:channel,[^)]*\)")
-"""What is repeated for each entry in the statement that binds values."""
-ADMITTED = 1
+"""What is repeated for each entry in a statement that binds values."""
+FIELD = re.compile(r":\w+")
 
 Column = Sequence[Any]
 
@@ -64,40 +64,47 @@ def _put_listed(columns: Sequence[Column], now: int) -> Steps[Collection[str]]:
 
 
 def _put_bound(columns: Sequence[Column], now: int) -> Steps[Collection[str]]:
-    """Values bound one by one, or once what all rows share; then all are admitted. The ids of those that are new."""
-    new = 0
-    for step in _bound(columns, now):
-        new += (yield step)[0][0]
-    yield Statement(query(PACKAGE, "admit"), {"count": new})
-    ids: Sequence[str] = columns[-1]
-    if new == len(ids):
-        return ids
-    rows = yield Statement(query(PACKAGE, "put_many_newest"), {"count": new})
-    return {entry_id for (entry_id,) in rows}
-
-
-def _bound(columns: Sequence[Column], now: int) -> Iterator[Values]:
+    """Values bound one by one, and all admitted by one more statement. The ids of those that are new."""
+    new: list[str] = []
+    dated = [*columns, [now] * len(columns[0])]
     start = 0
     while left := len(columns[0]) - start:
-        rows = next((size for size in AT_ONCE if size <= left), left)
-        part = [*(column[start : start + rows] for column in columns), [now] * rows]
-        alike = tuple(column.count(column[0]) == rows for column in part)
-        values = [column[0] for column, is_alike in zip(part, alike, strict=True) if is_alike]
-        own = [column for column, is_alike in zip(part, alike, strict=True) if not is_alike]
-        by_row = [None] * (rows * len(own))
-        for place, column in enumerate(own):
-            by_row[place :: len(own)] = column
-        yield Values(_statement(rows, alike), values + by_row)
-        start += rows
+        end = start + next((size for size in AT_ONCE if size <= left), left)
+        rows = yield _values("put_many_values", [column[start:end] for column in dated])
+        new += [entry_id for (entry_id,) in rows]
+        start = end
+    yield Statement(query(PACKAGE, "admit"), {"count": len(new)})
+    return new if len(new) == start else set(new)
+
+
+def together(entries: Sequence[NewEntry]) -> tuple[list[str], Values]:
+    """The ids of entries without keys, and the one statement that puts them."""
+    columns = _columns(entries)
+    return columns[-1], _values("put_together", columns)
+
+
+def _values(name: str, columns: Sequence[Column]) -> Values:
+    """The query with a row for each entry. What all entries have alike is bound once, before the rest."""
+    rows = len(columns[0])
+    alike = tuple(column.count(column[0]) == rows for column in columns)
+    shared = [column[0] for column, is_alike in zip(columns, alike, strict=True) if is_alike]
+    own = [column for column, is_alike in zip(columns, alike, strict=True) if not is_alike]
+    by_row: list[Any] = [None] * (rows * len(own))
+    for place, column in enumerate(own):
+        by_row[place :: len(own)] = column
+    return Values(_statement(name, rows, alike), shared + by_row)
 
 
 @lru_cache(maxsize=STATEMENTS)
-def _statement(rows: int, alike: tuple[bool, ...]) -> str:
-    """The statement that puts so many rows. A column that is alike has one value for all; those are bound first."""
+def _statement(name: str, rows: int, alike: tuple[bool, ...]) -> str:
     numbers = count(1)
     shared = [next(numbers) if is_alike else None for is_alike in alike]
-    made = (", ".join(f"?{number or next(numbers)}" for number in shared) for _ in range(rows))
-    return ROW.sub(", ".join(f"({row}, {ADMITTED})" for row in made), query(PACKAGE, "put_many_values"))
+
+    def row(text: str) -> str:
+        known = iter(shared)
+        return FIELD.sub(lambda _: f"?{next(known) or next(numbers)}", text)
+
+    return ROW.sub(lambda found: ", ".join(row(found[0]) for _ in range(rows)), query(PACKAGE, name))
 
 
 def _columns(chunk: Sequence[NewEntry]) -> list[Any]:

@@ -130,5 +130,5 @@ def _perform(connection: sqlite3.Connection, step: Step) -> list[Row]:
     if isinstance(step, Copy):
         raise TypeError("SQLite has no COPY")
     if isinstance(step, Values):
-        return [(connection.execute(step.sql, step.values).rowcount,)]
+        return list(connection.execute(step.sql, step.values).fetchall())
     return list(connection.execute(step.sql, step.params).fetchall())

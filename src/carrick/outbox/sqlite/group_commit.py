@@ -1,7 +1,9 @@
 """One durable commit for all puts that wait for it.
 
 Whoever finds nobody at work puts alone. Who comes meanwhile queues up, and the first of those leads: commits for all of
-them and wakes the others. Nothing sleeps to collect more: while one commit is on its way to the disk, the next gathers.
+them, and for those who come while it writes, and wakes the others. Nothing sleeps to collect more: while one commit is
+on its way to the disk, the next gathers. After a commit of several the next to come leads, too: others are about to
+come again, and join it while it writes.
 """
 
 from __future__ import annotations
@@ -9,12 +11,15 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections import deque
+from itertools import islice
 
 from carrick.entry import NewEntry, Put
 from carrick.errors import StoreError, StoreUnavailable, twin
 from carrick.outbox.sqlite.database import Database, run
-from carrick.outbox.sqlite.putting import put_many_steps, put_steps
+from carrick.outbox.sqlite.putting import put_steps, put_together
 
+MOST_TOGETHER = 500
+"""Puts in one statement; who comes after so many waits for the next commit."""
 NO_PUT_CAN_BE_KEPT = (StoreError, sqlite3.OperationalError)
 """What goes wrong with the disk, the file or the schema, not with one put."""
 
@@ -56,6 +61,8 @@ class GroupCommit:
         self._database = database
         self._queue: deque[Waiting] = deque()
         self._busy = False
+        self._in_company = False
+        """Whether the last commit was for several, or others have come since."""
         self._mutex = threading.Lock()
 
     def put(self, entry: NewEntry) -> Put:
@@ -72,13 +79,15 @@ class GroupCommit:
         return waiting.answer
 
     def _queued(self, entry: NewEntry) -> Waiting | None:
-        """A place in the queue; none when nobody is at work."""
+        """A place in the queue; none for whoever puts alone."""
         with self._mutex:
-            if not self._busy:
+            if not self._busy and not self._in_company:
                 self._busy = True
                 return None
             waiting = Waiting(entry)
             self._queue.append(waiting)
+            if not self._busy:
+                self._hand_on()
             return waiting
 
     def _put_alone(self, entry: NewEntry) -> Put:
@@ -115,34 +124,41 @@ class GroupCommit:
             for waiting in group:
                 waiting.wake()
             with self._mutex:
+                self._in_company = len(group) > 1
                 self._hand_on()
 
     def _hand_on(self) -> None:
+        """Let the first in the queue lead, if there is one."""
         heir = self._queue[0] if self._queue else None
         self._busy = heir is not None
+        self._in_company |= self._busy
         if heir is not None:
             heir.wake()
 
     def _commit(self, group: list[Waiting]) -> None:
-        """All waiting puts in one transaction."""
+        """All waiting puts in one transaction, and those that come while it is written."""
+        answers: list[tuple[Waiting, Put]] = []
         with self._database.write() as connection:
-            answers = _put_together(connection, self._take_into(group))
+            while len(group) < MOST_TOGETHER and (joining := self._take_into(group)):
+                answers += _put_together(connection, joining)
         for waiting, answer in answers:
             waiting.answer = answer
 
     def _take_into(self, group: list[Waiting]) -> list[Waiting]:
+        """Those who wait, at most so many; they are in the group from now on."""
         with self._mutex:
-            group += self._queue
-            self._queue.clear()
-        return group
+            joining = list(islice(self._queue, MOST_TOGETHER))
+            group += joining
+            for _ in joining:
+                self._queue.popleft()
+        return joining
 
 
 def _put_together(connection: sqlite3.Connection, group: list[Waiting]) -> list[tuple[Waiting, Put]]:
     """All in one statement where nothing is wrong with any, which costs half; else one by one."""
     if len(group) > 1 and all(waiting.entry.key is None for waiting in group):
         try:
-            puts = run(connection, put_many_steps([waiting.entry for waiting in group], can_bulk=True))
-            return list(zip(group, puts, strict=True))
+            return list(zip(group, run(connection, put_together([waiting.entry for waiting in group])), strict=True))
         except NO_PUT_CAN_BE_KEPT:
             raise
         except Exception:  # noqa: BLE001  comes again for the one whose fault it is

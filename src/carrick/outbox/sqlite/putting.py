@@ -16,7 +16,7 @@ from carrick.entry import NewEntry, Put, State
 from carrick.errors import BacklogFull, KeyReused, PayloadTooLarge, UnknownChannel
 from carrick.outbox.ids import new_id
 from carrick.outbox.puts import Puts
-from carrick.outbox.sqlite.bulk import chunks, put_new
+from carrick.outbox.sqlite.bulk import chunks, put_new, together
 from carrick.outbox.sqlite.content import content_hash, same_json
 from carrick.outbox.sqlite.database import PACKAGE
 from carrick.outbox.sqlite.failures import named
@@ -140,6 +140,15 @@ def _put_each(entries: Sequence[NewEntry]) -> Steps[list[Put]]:
     for entry in entries:
         puts += [(yield from _put(entry))]
     return puts
+
+
+def put_together(entries: Sequence[NewEntry]) -> Steps[list[Put]]:
+    """Put entries without keys by one statement. An error of the driver says that one of them cannot be put."""
+    ids, step = together(entries)
+    puts: dict[str, Put] = {}
+    for row in (yield step):
+        puts[row[0]] = yield from _created(row)
+    return [puts[entry_id] for entry_id in ids]
 
 
 def _put_chunks(entries: Sequence[NewEntry], before: _Before, can_bulk: bool) -> Steps[Sequence[Put]]:

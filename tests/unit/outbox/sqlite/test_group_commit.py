@@ -13,14 +13,15 @@ from typing import TypeVar
 
 import pytest
 
-from carrick.entry import NewEntry, Put
+from carrick.entry import NewEntry, Put, State
 from carrick.errors import DiskFull, InvalidPayload, StoreUnavailable, UnknownChannel
-from carrick.outbox.channel import Channel
+from carrick.outbox.channel import Channel, OnFull
+from carrick.outbox.sqlite import group_commit
 from carrick.outbox.sqlite.database import Database
-from carrick.outbox.sqlite.group_commit import GroupCommit
+from carrick.outbox.sqlite.group_commit import GroupCommit, Waiting
 from carrick.outbox.sqlite.store import SqliteStore
 from carrick.outbox.statement import Steps
-from carrick.testing.samples import claim, ids, sample
+from carrick.testing.samples import claim, ids, sample, states
 
 T = TypeVar("T")
 
@@ -94,6 +95,51 @@ def test_a_commit_that_fails_fails_every_put_in_it_and_the_store_goes_on(store: 
     assert store.put(sample()).created
 
 
+def test_a_put_that_comes_while_others_are_written_shares_their_commit(
+    store: SqliteStore, path: Path, statements: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_together = group_commit._put_together
+    late: list[Future[Put]] = []
+
+    def somebody_comes(connection: sqlite3.Connection, group: list[Waiting]) -> list[tuple[Waiting, Put]]:
+        if not late:
+            late.append(thread.submit(store.put, sample()))
+            until(lambda: len(store._puts._queue) == 1)
+        return put_together(connection, group)
+
+    monkeypatch.setattr(group_commit, "_put_together", somebody_comes)
+    with ThreadPoolExecutor(1) as thread:
+        answers = puts_together(store, path, [sample()] * 2)
+    assert statements.count("commit") == 1
+    assert set(ids(claim(store))) == {answer.result().id for answer in answers + late}
+
+
+def test_no_more_than_so_many_share_a_commit(
+    store: SqliteStore, path: Path, statements: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_commit, "MOST_TOGETHER", 3)
+    answers = puts_together(store, path, [sample()] * THREADS)
+    assert statements.count("commit") == 3
+    assert set(ids(claim(store))) == {answer.result().id for answer in answers}
+
+
+def test_puts_together_into_a_bounded_channel_say_what_became_of_each(store: SqliteStore, path: Path) -> None:
+    store.declare(Channel(name="narrow", max_backlog_bytes=20, on_full=OnFull.EVICT))
+    answers = [answer.result() for answer in puts_together(store, path, [sample("narrow", payload=b"1234567")] * 4)]
+    assert [answer.state for answer in answers].count(State.DEAD) == 2
+    assert [answer.state for answer in answers] == states(store, [answer.id for answer in answers])
+
+
+def test_after_a_commit_of_several_the_next_put_is_one_that_others_can_join(
+    store: SqliteStore, path: Path, statements: list[str]
+) -> None:
+    puts_together(store, path, [sample()] * 2)
+    store.put(sample())
+    assert statements.count("commit") == 2
+    store.put(sample())
+    assert statements.count("commit") == 2
+
+
 def test_a_put_alone_is_one_statement_that_commits_by_itself(store: SqliteStore, statements: list[str]) -> None:
     assert store.put(sample()).created
     assert not {"begin immediate", "commit"} & set(statements)
@@ -130,9 +176,11 @@ def test_an_interrupted_leader_leaves_nobody_waiting(path: Path) -> None:
 
         @contextmanager
         def write(self) -> Iterator[sqlite3.Connection]:
-            interrupted.set()
-            raise KeyboardInterrupt
-            yield
+            if not interrupted.is_set():
+                interrupted.set()
+                raise KeyboardInterrupt
+            with super().write() as connection:
+                yield connection
 
     store = SqliteStore(path)
     store.declare(Channel(name="things"))

@@ -5,3 +5,4 @@ insert into carrick_record (channel, tenant_id, principal, group_key, event_type
 values (:channel, :tenant_id, :principal, :group_key, :event_type, :key, :payload, :headers, :priority, :traceparent,
         :occurred_at, :delay_seconds, :max_wait_seconds, :id, :now, 1)
 on conflict (channel, tenant_id, key) where key is not null do nothing
+returning id
