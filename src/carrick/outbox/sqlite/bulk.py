@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import count
@@ -53,17 +53,24 @@ def put_new(chunk: Sequence[NewEntry], now: int, *, binds: bool) -> Steps[Sequen
     new = yield from (_put_bound if binds else _put_listed)(columns, now)
     if len(new) == len(ids):
         return ids
-    return [entry_id if entry_id in new else None for entry_id in ids]
+    return list(_once(ids, set(new)))
 
 
-def _put_listed(columns: Sequence[Column], now: int) -> Steps[Collection[str]]:
+def _once(ids: Sequence[str], new: set[str]) -> Iterator[str | None]:
+    """Each id that is new, where it comes first; who gives the same id twice has put it once."""
+    for entry_id in ids:
+        yield entry_id if entry_id in new else None
+        new.discard(entry_id)
+
+
+def _put_listed(columns: Sequence[Column], now: int) -> Steps[list[str]]:
     """All of them as one list in JSON; each is admitted by itself. The ids of those that are new."""
     entries = msgspec.json.encode(list(zip(*columns, strict=True))).decode()
     rows = yield Statement(query(PACKAGE, "put_many"), {"entries": entries, "now": now})
-    return {entry_id for (entry_id,) in rows}
+    return [entry_id for (entry_id,) in rows]
 
 
-def _put_bound(columns: Sequence[Column], now: int) -> Steps[Collection[str]]:
+def _put_bound(columns: Sequence[Column], now: int) -> Steps[list[str]]:
     """Values bound one by one, and all admitted by one more statement. The ids of those that are new."""
     new: list[str] = []
     dated = [*columns, [now] * len(columns[0])]
@@ -74,7 +81,7 @@ def _put_bound(columns: Sequence[Column], now: int) -> Steps[Collection[str]]:
         new += [entry_id for (entry_id,) in rows]
         start = end
     yield Statement(query(PACKAGE, "admit"), {"count": len(new)})
-    return new if len(new) == start else set(new)
+    return new
 
 
 def together(entries: Sequence[NewEntry]) -> tuple[list[str], Values]:

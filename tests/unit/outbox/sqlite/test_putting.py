@@ -168,6 +168,20 @@ class TestCaller:
         assert answers[1].id == known.id
         assert answers[3].id == answers[0].id
 
+    @pytest.mark.parametrize("put_all", [one_by_one, values_bound, one_list])
+    def test_an_id_that_comes_twice_with_other_content_is_refused(
+        self, caller: sqlite3.Connection, put_all: PutMany
+    ) -> None:
+        given = UUID("018f2b3c-0000-7000-8000-000000000001")
+        twice = [sample(id=given, key=str(given), payload=b"%d" % n) for n in (1, 2)]
+        caller.execute("begin")
+        with pytest.raises(KeyReused):
+            put_all(caller, twice)
+        caller.execute("rollback")
+        first, again = put_all(caller, [twice[0], twice[0]])
+        assert (first.created, again.created) == (True, False)
+        assert first.id == again.id == given
+
     @IN_BULK
     def test_a_bulk_put_knows_keys_of_entries_that_are_gone(
         self, store: SqliteStore, caller: sqlite3.Connection, put_many: PutMany
