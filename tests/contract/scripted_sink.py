@@ -41,6 +41,7 @@ class ScriptedSink:
         self.calls: list[list[UUID]] = []
         self.arrived = asyncio.Condition()
         self.up = True
+        self.knocked = asyncio.Event()
         self.closed = False
 
     @property
@@ -58,6 +59,7 @@ class ScriptedSink:
         )
 
     async def reachable(self) -> bool:
+        self.knocked.set()
         return self.up
 
     async def close(self) -> None:

@@ -103,6 +103,33 @@ def test_an_entry_that_is_due_later_wakes_it_by_itself(store: Store) -> None:
     run(story)
 
 
+@pytest.mark.parametrize("outcome", [Outcome.retry(code="http_500"), Outcome.released()], ids=["failed", "given back"])
+def test_what_comes_back_while_the_relay_rests_is_taken_when_it_is_due(store: Store, outcome: Outcome) -> None:
+    channel = declare(store, backoff_base_seconds=0.01, backoff_cap_seconds=0.01)
+    put(store)
+
+    async def story() -> None:
+        bell = Bell()
+        at_rest = asyncio.Event()
+
+        async def comes_back(entries: Sequence[Entry]) -> Report:
+            await at_rest.wait()
+            sink.answer = delivered
+            return Results(outcomes={entry.id: outcome for entry in entries})
+
+        sink = ScriptedSink(comes_back)
+        relay = Relay(store, sink, channel, SETTINGS, bell=bell)
+        work = asyncio.create_task(relay.run())
+        await sink.until(lambda: len(sink.calls) == 1)
+        await bell.awaited.wait()
+        at_rest.set()
+        await sink.until(lambda: len(sink.calls) == 2)
+        relay.stop()
+        await work
+
+    run(story)
+
+
 def test_at_rest_a_relay_asks_twice_per_poll(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     channel = declare(store)
     asked: list[str] = []
@@ -119,7 +146,8 @@ def test_at_rest_a_relay_asks_twice_per_poll(store: Store, monkeypatch: pytest.M
 
     run(story)
     assert asked.count("claim") <= asked.count("rest") + 1
-    assert set(asked) <= {"claim", "rest", "stir"}
+    assert asked[0] == "gates"  # when it starts, and never again
+    assert set(asked[1:]) <= {"claim", "rest", "stir"}
 
 
 def test_one_replica_at_a_time_tidies_up(store: Store, clock: Clock, others: Store) -> None:

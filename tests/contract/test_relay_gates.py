@@ -98,6 +98,72 @@ def test_a_returning_network_is_noticed_before_the_backoff_is_over(
     assert not store.gates("things")
 
 
+def closed_for_long(store: Store) -> None:
+    """The gate as an outage of hours has left it."""
+    for _ in range(12):
+        store.fail_gate("things", "*", "connect_refused: long outage", cap_seconds=3600, probe=True)
+
+
+async def has_begun(store: Store) -> None:
+    """Return when the relay has delivered an entry."""
+    entry_id = await asyncio.to_thread(put, store)
+    await until(all_in(store, [entry_id], State.DELIVERED))
+
+
+def test_a_relay_that_starts_tries_at_once_whatever_the_backoff(store: Store) -> None:
+    channel = declare(store)
+    waiting = put_run(store, 5)
+    closed_for_long(store)
+
+    async def story() -> None:
+        async with running(store, ScriptedSink(), channel):
+            await until(all_in(store, waiting, State.DELIVERED))
+
+    run(story)
+    assert not store.gates("things")
+
+
+def test_a_gate_that_another_relay_has_closed_is_opened_when_the_network_returns(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = declare(store)
+    monkeypatch.setattr(breaker, "KNOCK_SECONDS", 0.01)
+
+    async def story() -> None:
+        sink = ScriptedSink()
+        async with running(store, sink, channel):
+            await has_begun(store)
+            sink.up = False
+            await asyncio.to_thread(closed_for_long, store)
+            waiting = await asyncio.to_thread(put_run, store, 5)
+            await sink.knocked.wait()
+            sink.up = True
+            await until(all_in(store, waiting, State.DELIVERED))
+
+    run(story)
+    assert not store.gates("things")
+
+
+def test_a_gate_that_another_relay_has_closed_for_an_answer_is_not_opened_for_a_connection(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = declare(store)
+    monkeypatch.setattr(breaker, "KNOCK_SECONDS", 0.01)
+
+    async def story() -> None:
+        sink = ScriptedSink()
+        async with running(store, sink, channel) as relay:
+            await has_begun(store)
+            await asyncio.to_thread(closed_for_long, store)
+            await asyncio.to_thread(put_run, store, 5)
+            await sink.knocked.wait()
+            await until(lambda: not relay._breaker._is_knocking)
+        assert len(sink.calls) == 1
+
+    run(story)
+    assert store.gates("things")
+
+
 def test_a_destination_that_asks_for_time_gets_it(store: Store, clock: Clock) -> None:
     channel = declare(store)
     waiting = put_run(store, 2)

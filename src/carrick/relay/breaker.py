@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from carrick.entry import Gate
 from carrick.errors import StoreError
 from carrick.outbox.channel import Channel
 from carrick.outbox.store import Store
@@ -32,6 +33,19 @@ class Breaker:
         self._bell = bell
         self._knocking: asyncio.Task[None] | None = None
 
+    async def begin(self) -> None:
+        """A start is a reason to try at once: whoever started this may have repaired what was broken."""
+        if gate := await self._threads.call(self._closed_by_failures):
+            await self._threads.call(self._store.close_gate, self._channel.name, gate.scope, 0, gate.reason)
+
+    async def look(self) -> None:
+        """Knock at a gate that another relay has closed, and may not live to open."""
+        if self._is_knocking:
+            return
+        gate = await self._threads.call(self._closed_by_failures)
+        if gate is not None and not self._is_knocking:  # it may have failed here meanwhile
+            self._start_knocking(gate.scope, away=False)
+
     async def failed(self, report: Unavailable, *, probe: bool) -> None:
         """Close the gate: for as long as the destination asked, else by the breaker's growing backoff."""
         reason = f"{report.code}: {report.message}"
@@ -47,8 +61,8 @@ class Breaker:
                 "seconds": round(seconds, 1),
             },
         )
-        if report.connection and (self._knocking is None or self._knocking.done()):
-            self._knocking = asyncio.get_running_loop().create_task(self._knock(report.scope))
+        if report.connection:
+            self._start_knocking(report.scope, away=True)
 
     async def succeeded(self) -> None:
         """A probe came through: open the gate wholly, unless somebody asked for its closing meanwhile."""
@@ -77,17 +91,37 @@ class Breaker:
         """The gate is closed because a person, or the destination, asked for it."""
         return any(gate.scope == scope and gate.asked for gate in self._store.gates(self._channel.name))
 
+    def _closed_by_failures(self) -> Gate | None:
+        """The channel's gate, if neither a person nor the destination has asked for its closing."""
+        gates = self._store.gates(self._channel.name)
+        return next((gate for gate in gates if gate.scope == "*" and not gate.asked), None)
+
+    @property
+    def _is_knocking(self) -> bool:
+        return self._knocking is not None and not self._knocking.done()
+
+    def _start_knocking(self, scope: str, *, away: bool) -> None:
+        self._stop_knocking()
+        self._knocking = asyncio.get_running_loop().create_task(self._knock(scope, away))
+
     def _stop_knocking(self) -> None:
         if self._knocking is not None:
             self._knocking.cancel()
             self._knocking = None
 
-    async def _knock(self, scope: str) -> None:
-        """A returning network is noticed within seconds, however long the backoff: then one entry may try at once."""
+    async def _knock(self, scope: str, away: bool) -> None:
+        """A returning network is noticed within seconds, however long the backoff: then one entry may try at once.
+
+        `away`: the gate was closed because there was no connection. Else that has to be seen first: what was closed for
+        an answer is not opened for a connection.
+        """
         while True:
             await asyncio.sleep(KNOCK_SECONDS)
             if not await self._sink.reachable():
+                away = True
                 continue
+            if not away:
+                return
             try:
                 closed = {gate.scope: gate for gate in await self._threads.call(self._store.gates, self._channel.name)}
                 if scope in closed and not closed[scope].asked:

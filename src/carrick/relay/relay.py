@@ -106,6 +106,7 @@ class Relay:
     async def run(self) -> None:
         """Deliver until stopped."""
         try:
+            await self._tell(self._breaker.begin())
             while not self._stopping:
                 if len(self._workers) >= self._width.leases:
                     await asyncio.wait(self._workers, return_when=asyncio.FIRST_COMPLETED)
@@ -324,6 +325,8 @@ class Relay:
         self.totals.add(tally)
         if tally.lost:
             self._meter.lease_lost(batch.channel, tally.lost)
+        if tally.retried or tally.released:
+            self._bell.set()  # they are due before the end of their lease, until which this relay may have gone to rest
         claimed = claimed_at(batch)
         assert claimed is not None
         self._meter.finished(batch.channel, tally, batch, claimed + timedelta(seconds=lease.age()))
@@ -339,6 +342,8 @@ class Relay:
         """Sleep until a bell, a due time or the poll. What is due but cannot be had is asked for ever less often."""
         poll = self._settings.poll_seconds
         rest = await self._threads.call(self._store.rest, self._channel.name, self._settings.owner, poll + 10)
+        if rest.due_in is not None:
+            await self._tell(self._breaker.look())
         self._resting = True
         try:
             async with asyncio.timeout(self._nap(rest)):
