@@ -36,7 +36,12 @@ def start(session: Session, *names: str, traits: str = "{}") -> Step:
 
 
 def start_many(session: Session, *requests: tuple[str, ...]) -> Step:
-    told = [{"identities": json.loads(identities(*names))} for names in requests]
+    return start_traits(session, *((names, {}) for names in requests))
+
+
+def start_traits(session: Session, *requests: tuple[tuple[str, ...], dict[str, int]]) -> Step:
+    """A batch of names with traits."""
+    told = [{"identities": json.loads(identities(*names)), "traits": traits} for names, traits in requests]
     return session.start(MANY, TENANT, json.dumps(told))
 
 

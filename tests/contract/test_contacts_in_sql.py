@@ -9,6 +9,9 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from carrick.contacts.contacts import Contacts
+from carrick.contacts.identity import MOST_TRAIT_BYTES, given_traits
+from carrick.errors import InvalidInput
 from carrick.testing.interleaving import Session
 from tests.contract.sessions import Open
 
@@ -94,6 +97,76 @@ def test_what_cannot_be_resolved_is_refused_with_what_is_accepted(
         session.run(RESOLVE, tenant, identities, traits)
     assert caught.value.sqlstate == "CK004"
     assert (caught.value.diag.message_hint or "").startswith("accepted: ")
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["unknown", "known"])
+@pytest.mark.parametrize(
+    ("requests", "said"),
+    [
+        (json.dumps([{"identities": json.loads(identity("email", "a@x")), "traits": 5}]), "traits: is no object"),
+        (json.dumps([{"identities": json.loads(identity("email", "a@x")), "traits": None}]), "traits: is no object"),
+        (json.dumps([{"identities": json.loads(identity("email", "a@x")), "traits": [1]}]), "traits: is no object"),
+        (json.dumps([{"traits": {}}]), "identities: is no list"),
+        ("[5]", "identities: is no list"),
+        ("{}", "requests: is no list"),
+        (None, "requests: is no list"),
+    ],
+)
+def test_a_batch_that_cannot_be_resolved_is_refused_with_what_is_accepted(
+    opened: Open, known: bool, requests: Any, said: str
+) -> None:
+    session = opened()
+    if known:
+        session.run(RESOLVE, "acme", identity("email", "a@x"), "{}")
+    with pytest.raises(psycopg.Error, match=said) as caught:
+        session.run("select * from carrick.resolve_contacts('acme', %s)", requests)
+    assert caught.value.sqlstate == "CK004"
+    assert (caught.value.diag.message_hint or "").startswith("accepted: ")
+
+
+def filled(traits: dict[str, Any], size: int) -> dict[str, Any]:
+    """The traits with a text more, so that they have exactly so many bytes as Python counts them."""
+    room = size - len(given_traits({**traits, "rest": ""}))
+    return {**traits, "rest": "x" * room}
+
+
+@pytest.mark.parametrize(
+    "traits",
+    [
+        {f"key {number}": [number, 1.5, True, None] for number in range(500)},
+        {"said": ['a, "b": c', "\\", '\\", "', "\u00e9\u2028\n\x01", "0000000, 0"] * 200},
+        {"large": [1e300, 1.5e-300, 1e16, 1e-05, -1e-07] * 200},
+    ],
+    ids=["blanks", "texts", "numbers"],
+)
+def test_traits_that_python_takes_are_taken_in_sql(opened: Open, postgres_dsn: str, traits: dict[str, Any]) -> None:
+    full = filled(traits, MOST_TRAIT_BYTES)
+    session = opened()
+    ((made, *_),) = session.run(RESOLVE, "acme", identity("email", "a@x"), given_traits(full).decode())
+    assert session.run("select traits ->> 'rest' from carrick.contacts where id = %s", made) == [(full["rest"],)]
+    with Contacts.connect(postgres_dsn) as contacts:
+        assert contacts.resolve("acme", [("email", "a@x")], full).contact_id == made
+
+
+@pytest.mark.parametrize("call", ["resolve_contact", "resolve_contacts"])
+@pytest.mark.parametrize(
+    "traits",
+    [{}, {f"key {number}": [number, 1.5] for number in range(500)}, {"said": ['a, "b": c', "\\", '\\", "'] * 200}],
+    ids=["plain", "blanks", "texts"],
+)
+def test_traits_of_one_byte_more_are_refused_as_python_refuses_them(
+    opened: Open, traits: dict[str, Any], call: str
+) -> None:
+    full = filled(traits, MOST_TRAIT_BYTES)
+    more = {**full, "rest": full["rest"] + "x"}
+    with pytest.raises(InvalidInput, match="traits: has 16385 bytes"):
+        given_traits(more)
+    request = {"identities": json.loads(identity("email", "a@x")), "traits": more}
+    params = [json.dumps(request[name]) for name in request] if call == "resolve_contact" else [json.dumps([request])]
+    marks = ", ".join("%s" for _ in params)
+    with pytest.raises(psycopg.Error, match="traits: has 16385 bytes") as caught:
+        opened().run(f"select * from carrick.{call}('acme', {marks})", *params)
+    assert caught.value.sqlstate == "CK004"
 
 
 def test_the_two_indexes_have_their_names_and_definitions(opened: Open) -> None:

@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from typing import Any
 
 import psycopg
 
+from carrick.contacts.arrival import Arrival, Refused
 from carrick.contacts.contacts import Contacts
 from tests.contract.contact_model import Name, components
 
@@ -18,11 +20,13 @@ CONNECTIONS = 50
 ROUNDS = 6
 TENANT = "acme"
 
+Connection = psycopg.Connection[Any]
+
 OWNERS = "select type, value_normalised, contact_id from carrick.contact_identities"
 EVENTS = "select event_type, payload::text from carrick.record where channel = 'events'"
 
 
-def requests(seed: int, kinds: list[str], pool: int) -> list[list[Name]]:
+def requests(seed: float, kinds: list[str], pool: int) -> list[list[Name]]:
     """What one connection asks for: one to three identities each time."""
     chance = random.Random(seed)
     names = [(kind, f"{kind}{number}@x") for kind in kinds for number in range(pool)]
@@ -35,18 +39,27 @@ def _without_second_id(names: list[Name]) -> list[Name]:
 
 
 def storm(dsn: str, asked: list[list[list[Name]]]) -> None:
-    """Every connection resolves its own requests, all starting together; every other one in one transaction."""
+    """Every connection resolves its own requests; every other one in one transaction."""
+
+    def work(contacts: Contacts, connection: Connection, number: int) -> None:
+        if number % 2:
+            with connection.transaction():
+                contacts.resolve_many_in(connection, TENANT, [(names, None) for names in asked[number]])
+        else:
+            for names in asked[number]:
+                contacts.resolve_in(connection, TENANT, names, {"n": number})
+
+    at_once(dsn, work)
+
+
+def at_once(dsn: str, do: Callable[[Contacts, Connection, int], None]) -> None:
+    """Every connection does its work, all starting together."""
     together = Barrier(CONNECTIONS)
 
     def work(number: int) -> None:
         with psycopg.connect(dsn, autocommit=True) as connection, Contacts.connect(dsn) as contacts:
             together.wait(60)
-            if number % 2:
-                with connection.transaction():
-                    contacts.resolve_many_in(connection, TENANT, [(names, None) for names in asked[number]])
-            else:
-                for names in asked[number]:
-                    contacts.resolve_in(connection, TENANT, names, {"n": number})
+            do(contacts, connection, number)
 
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         for done in [pool.submit(work, number) for number in range(CONNECTIONS)]:
@@ -97,3 +110,36 @@ def test_external_ids_stay_apart_and_each_pair_is_told_once(newest_postgres_dsn:
     assert count["conflict"] == len(set(pairs)) > 5
     for names in groups(ask(newest_postgres_dsn, OWNERS), lambda row: row[2]):
         assert sum(kind == "external_id" for kind, _ in names) <= 1
+
+
+def test_batches_that_set_the_same_few_traits_never_wait_in_a_circle(newest_postgres_dsn: str) -> None:
+    """Much of each batch is settled when it begins, and no longer when its turn comes."""
+
+    def work(contacts: Contacts, connection: Connection, number: int) -> None:
+        chance = random.Random(number)
+        for _ in range(3):
+            asked = requests(chance.random(), ["external_id", "email", "anonymous_id"], 4)
+            traits = [{"n": chance.randrange(3)} for _ in asked]
+            contacts.resolve_many_in(connection, TENANT, list(zip(asked, traits, strict=True)))
+
+    at_once(newest_postgres_dsn, work)
+    assert judged(newest_postgres_dsn)["updated"] > 100
+
+
+def test_batches_of_events_with_one_that_is_refused_never_wait_in_a_circle(newest_postgres_dsn: str) -> None:
+    """What is refused makes the batch be resolved half by half."""
+    with Contacts.connect(newest_postgres_dsn) as contacts:
+        contacts.turn_on(TENANT)
+        for number in range(16):
+            contacts.resolve(TENANT, [("email", "large@x")], {f"t{number}": "x" * 16_000})
+
+    def work(contacts: Contacts, connection: Connection, number: int) -> None:
+        chance = random.Random(number)
+        given: list[Any] = [{"email": f"u{chance.randrange(10)}@x", "n": chance.randrange(9)} for _ in range(8)]
+        given.insert(chance.randrange(9), {"email": "large@x", "more": "x" * 16_000})
+        arrivals = [Arrival(f"{number}-{place}", contact) for place, contact in enumerate(given)]
+        with connection.transaction():
+            answers = contacts.arrive_in(connection, TENANT, arrivals)
+        assert sum(isinstance(answer, Refused) for answer in answers) == 1
+
+    at_once(newest_postgres_dsn, work)

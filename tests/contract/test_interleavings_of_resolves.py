@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import psycopg
 import pytest
 
+from carrick.contacts.identity import given_identities
+from carrick.contacts.postgres.store import PostgresContacts
+from carrick.contacts.store import Request
+from carrick.outbox.postgres.connections import run
 from carrick.testing.interleaving import Barrier, Session, Step
-from tests.contract.resolves import events, living, resolve, start, start_many
+from tests.contract.resolves import TENANT, events, living, resolve, start, start_many, start_traits
 from tests.contract.sessions import Open, channel
 
 LOCK = "carrick._lock_contacts(text,carrick._identity[])"
@@ -134,6 +138,31 @@ class TestTwoSessions:
         second.never_wait()
         assert resolve(second, "a", "b", traits='{"n": 1}') == known
 
+    def test_a_batch_that_changes_nothing_waits_for_nobody(self, opened: Open) -> None:
+        first, second = opened(), opened()
+        known = resolve(first, "a", "b", traits='{"n": 1}')
+        first.begin()
+        resolve(first, "a", traits='{"n": 2}')
+        second.never_wait()
+        step = start_traits(second, (("a",), {"n": 1}), (("a", "b"), {}))
+        assert step.result() == [(known,), (known,)]
+
+    def test_a_transaction_of_several_calls_can_take_the_locks_of_all_of_them_first(
+        self, opened: Open, postgres_dsn: str
+    ) -> None:
+        first, second, third = opened(), opened(), opened()
+        known = resolve(first, "a", "b")
+        first.begin()
+        with closing(PostgresContacts(postgres_dsn, "events")) as store:
+            run(first.connection, store.lock_many_steps(TENANT, [wanted("a"), wanted("new")]))
+        rivals = [start(second, "new"), start(third, "b", traits='{"n": 1}')]
+        for rival in rivals:
+            rival.until_it_waits(postgres_dsn)
+        assert resolve(first, "a", traits='{"m": 1}') == known
+        made = resolve(first, "new")
+        first.commit()
+        assert [rival.result()[0][:2] for rival in rivals] == [(made, False), (known, False)]
+
     def test_other_contacts_of_the_tenant_are_not_held_up(self, opened: Open) -> None:
         first, second = opened(), opened()
         first.begin()
@@ -213,6 +242,23 @@ class TestCircles:
         assert len(rival.result()) == 3
         assert len(living(first)) == 3
 
+    def test_a_request_that_an_earlier_one_of_its_batch_unsettles_has_its_locks_already(
+        self, opened: Open, postgres_dsn: str
+    ) -> None:
+        """The last is settled until the first is through; a rival comes by the identity that only the last names."""
+        first, rival, third = opened(), opened(), opened()
+        known = resolve(first, "a", "b", traits='{"n": 1}')
+        third.begin()
+        third.run("select 1 from carrick.contacts where id = %s for no key update", known)
+        batch = start_traits(first, (("a",), {"n": 2}), (("b",), {"n": 1}))
+        batch.until_it_waits(postgres_dsn)
+        single = start(rival, "b", traits='{"z": 1}')
+        single.until_it_waits(postgres_dsn)
+        third.rollback()
+        assert batch.result() == [(known,), (known,)]
+        assert single.result() == [(known, False, [], [])]
+        assert first.run("select traits from carrick.contacts where id = %s", known) == [({"n": 1, "z": 1},)]
+
 
 def test_single_resolves_in_one_transaction_can_meet_in_a_circle(opened: Open, postgres_dsn: str) -> None:
     """The proof that the order matters, and why resolve_contacts is there."""
@@ -225,6 +271,10 @@ def test_single_resolves_in_one_transaction_can_meet_in_a_circle(opened: Open, p
     steps[0].until_it_waits(postgres_dsn)
     steps.append(start(second, "a"))
     assert {failure(step) for step in steps} == {psycopg.errors.DeadlockDetected, None}
+
+
+def wanted(name: str) -> Request:
+    return Request(given_identities([("anonymous_id", name)]), b"{}")
 
 
 def failure(step: Step) -> type[psycopg.Error] | None:

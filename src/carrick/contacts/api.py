@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from carrick.contacts.contacts import Contacts
 from carrick.contacts.identity import MOST_IDENTITIES
+from carrick.contacts.store import Resolved
 from carrick.relay.threads import Threads
 from carrick.web.routes import Call, Route
 
@@ -39,19 +40,28 @@ class ResolveAnswer(msgspec.Struct, kw_only=True):
     merged: tuple[UUID, ...]
 
 
+Resolve = Callable[[web.Request, str, list[tuple[str, str]], dict[str, Any]], Resolved]
+"""As `Contacts.resolve`, for a request. Called in a thread."""
+
+
 def routes(
     contacts: Contacts,
     threads: Threads,
     *,
     guards: Sequence[Callable[[web.Request], None]] = (),
     body_guards: Sequence[Callable[[web.Request, bytes], None]] = (),
+    resolve: Resolve | None = None,
 ) -> list[Route]:
-    """The endpoints of contacts. The guards look at each request first, and at its body, and raise a Problem."""
+    """The endpoints of contacts. The guards look at each request first, and at its body, and raise a Problem.
+
+    `resolve` is what a service does instead of `contacts.resolve` alone.
+    """
+    do = resolve or (lambda _, *asked: contacts.resolve(*asked))
 
     async def resolve_contact(call: Call[None, ResolveBody]) -> ResolveAnswer:
         body = call.body
         identities = [(given.type, given.value) for given in body.identities]
-        found = await threads.call(contacts.resolve, body.tenant_id, identities, body.traits)
+        found = await threads.call(do, call.request, body.tenant_id, identities, body.traits)
         return ResolveAnswer(contact_id=found.contact_id, created=found.created, merged=found.merged)
 
     return [
@@ -62,7 +72,7 @@ def routes(
             handle=resolve_contact,
             takes=ResolveBody,
             gives=ResolveAnswer,
-            problems=[400, 401, 408, 413, 503, 507],
+            problems=[400, 401, 408, 413, 415, 503, 507],
             guards=guards,
             body_guards=body_guards,
         )

@@ -28,9 +28,19 @@ def e164(field: str, value: str, region: str | None) -> str:
     if number.extension:
         raise InvalidInput(field, f"{value!r:.80} has an extension", f"{ACCEPTED}, without extension")
     text = str(library.format_number(number, library.PhoneNumberFormat.E164))
-    if not library.is_possible_number(number) or not E164.fullmatch(text):
+    _check_length(field, value, library.is_possible_number_with_reason(number), accepted)
+    if not E164.fullmatch(text):
         raise InvalidInput(field, f"{value!r:.80} has too few or too many digits", accepted)
     return text
+
+
+def _check_length(field: str, value: str, found: int, accepted: str) -> None:
+    """Refuse what cannot be a whole number: with a country code before it, a local one would be somebody else's."""
+    reasons = _library().ValidationResult
+    if found == reasons.IS_POSSIBLE_LOCAL_ONLY:
+        raise InvalidInput(field, f"{value!r:.80} has no area code", accepted)
+    if found != reasons.IS_POSSIBLE:
+        raise InvalidInput(field, f"{value!r:.80} has too few or too many digits", accepted)
 
 
 def check_region(region: str) -> str:

@@ -62,6 +62,9 @@ class ContactStore(Protocol):
     def resolve_many_steps(self, tenant: str, requests: Sequence[Request]) -> Steps[list[Resolved]]:
         """One after the other; no two such calls can wait for each other in a circle."""
 
+    def lock_many_steps(self, tenant: str, requests: Sequence[Request]) -> Steps[None]:
+        """Take the locks of all these resolves, for a transaction that makes them by more than one call."""
+
     def tell_steps(self, tenant: str, event_type: str, body: dict[str, Any]) -> Steps[None]:
         """Put one event that is about no contact."""
 

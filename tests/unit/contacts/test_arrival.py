@@ -45,7 +45,16 @@ def test_what_is_no_contact_object_is_refused(contact: Any) -> None:
         ([b'{"contact":null}'], None),
         ([b'{"n":1}', b'{"contact":{"email":"a@x"}}', b'["contact"]'], [None, {"email": "a@x"}, None]),
         ([b'{"\\u0063ontact":5}'], [5]),
+        ([b'{"contact":1}', b'{"n":1e999}', b'{"contact":null,"n":1e999}'], [1, None, None]),
+        ([b'{"contact":{"n":1e999},"contact":{"n":1}}'], [{"n": 1}]),
     ],
 )
 def test_the_contact_of_a_payload_is_found_at_its_top_only(payloads: list[bytes], found: Any) -> None:
     assert contacts_in(payloads) == found
+
+
+@pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"9" * 5000])
+def test_a_contact_with_a_number_out_of_range_is_refused(number: bytes) -> None:
+    (found,) = contacts_in([b'{"contact":{"email":"a@x","score":%s}}' % number]) or []
+    with pytest.raises(InvalidInput, match="contact: cannot be read .*; accepted: numbers in range"):
+        request_of(found)

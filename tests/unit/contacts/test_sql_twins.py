@@ -20,6 +20,7 @@ SQLITE_ALONE = {
 POSTGRES_ALONE = {
     "resolve": "SQLite's is the steps resolve_*",
     "resolve_many": "SQLite has one writer: it resolves one after the other",
+    "lock_many": "SQLite has one writer: it holds all there is",
     "tell": "SQLite puts through the engine's own statements",
     "be_tenant": "SQLite has no row-level security",
 }

@@ -49,12 +49,12 @@ class PostgresContacts:
     def resolve_many_steps(self, tenant: str, requests: Sequence[Request]) -> Steps[list[Resolved]]:
         if not requests:
             return []
-        told = ",".join(
-            f'{{"identities":{json.dumps(_told(request.identities))},"traits":{request.traits.decode()}}}'
-            for request in requests
-        )
-        rows = yield from named(_ask("resolve_many", tenant=tenant, channel=self._channel, requests=f"[{told}]"))
+        asked = _asked(requests)
+        rows = yield from named(_ask("resolve_many", tenant=tenant, channel=self._channel, requests=asked))
         return [_resolved(row) for row in rows]
+
+    def lock_many_steps(self, tenant: str, requests: Sequence[Request]) -> Steps[None]:
+        yield from named(_ask("lock_many", tenant=tenant, requests=_asked(requests)))
 
     def tell_steps(self, tenant: str, event_type: str, body: dict[str, Any]) -> Steps[None]:
         told = json.dumps(body)
@@ -112,6 +112,14 @@ def _contact(tenant: str, contact_id: UUID) -> Steps[Contact | None]:
 def _resolved(row: Row) -> Resolved:
     contact_id, created, merged, conflicts = row
     return Resolved(contact_id=contact_id, created=created, merged=tuple(merged), conflicts=tuple(conflicts))
+
+
+def _asked(requests: Iterable[Request]) -> str:
+    each = (
+        f'{{"identities":{json.dumps(_told(request.identities))},"traits":{request.traits.decode()}}}'
+        for request in requests
+    )
+    return f"[{','.join(each)}]"
 
 
 def _told(identities: Iterable[Identity]) -> list[dict[str, str]]:

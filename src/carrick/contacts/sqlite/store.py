@@ -42,6 +42,9 @@ class SqliteContacts:
     def resolve_many_steps(self, tenant: str, requests: Sequence[Request]) -> Steps[list[Resolved]]:
         return (yield from resolve_steps(self._channel, tenant, requests))
 
+    def lock_many_steps(self, tenant: str, requests: Sequence[Request]) -> Steps[None]:
+        yield from ()  # there is one writer
+
     def tell_steps(self, tenant: str, event_type: str, body: dict[str, Any]) -> Steps[None]:
         yield from tell_steps(self._channel, tenant, event_type, body)
 

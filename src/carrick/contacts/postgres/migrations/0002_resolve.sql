@@ -1,11 +1,10 @@
--- resolve_contact: the one contact that identities belong to. docs/reference/contacts.md has the rules.
+-- The one contact that identities belong to. docs/reference/contacts.md has the rules; the functions to call, resolve_contact and
+-- resolve_contacts, stand in 0004_calls.sql.
 --
 -- Locks, always in this order, so that no two resolves wait for each other in a circle: first the identities (advisory locks,
 -- 256 per tenant, by ascending key), then the contacts they belong to (rows, the newest first). A merge goes from the newer
 -- to the older, so a tombstone that is met while waiting leads to a contact that comes later in the order anyway.
 -- A resolve that changes nothing takes none of them.
---
--- The two functions to call pin the plans of all the others: lookups by key, planned once per session, whatever the statistics say.
 
 create function carrick._refuse(p_field text, p_problem text, p_accepted text) returns void
   language sql as $$ select carrick._fail('CK004', p_field || ': ' || p_problem, 'accepted: ' || p_accepted) $$;
@@ -66,16 +65,6 @@ begin
     perform carrick._refuse('identities', 'two different external ids', 'one external_id for one contact');
   end if;
   return v_given;
-end $$;
-
-create function carrick._check_resolve(p_tenant text, p_traits jsonb) returns void
-  language plpgsql as $$
-begin
-  if coalesce(char_length(p_tenant), 0) not between 1 and 255 then
-    perform carrick._refuse('tenant', 'is empty or too long', 'text of 1 to 255 characters');
-  elsif jsonb_typeof(p_traits) is distinct from 'object' then
-    perform carrick._refuse('traits', 'is no object', 'a JSON object');
-  end if;
 end $$;
 
 -- The given traits that differ from those known; null where a trait goes.
@@ -278,44 +267,6 @@ begin
     conflicts := conflicts || f.contact_id;
     perform carrick._tell_conflict(p_channel, p_tenant, contact_id, v_external, f.contact_id, f.external_id, f.tied);
   end loop;
-end $$;
-
-create function carrick.resolve_contact(
-  p_tenant text, p_identities jsonb, p_traits jsonb default '{}', p_channel text default 'events',
-  out contact_id uuid, out created boolean, out merged uuid[], out conflicts uuid[])
-  language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
-declare
-  v_given carrick._identity[] := carrick._identities(p_identities);
-begin
-  perform carrick._check_resolve(p_tenant, p_traits);
-  contact_id := carrick._settled(p_tenant, v_given, p_traits);
-  if contact_id is not null then
-    created := false;
-    merged := '{}';
-    conflicts := '{}';
-    return;
-  end if;
-  perform carrick._lock_contacts(p_tenant, v_given);
-  select r.contact_id, r.created, r.merged, r.conflicts into contact_id, created, merged, conflicts
-    from carrick._resolve(p_channel, p_tenant, v_given, p_traits) r;
-end $$;
-comment on function carrick.resolve_contact is 'The one contact that the identities belong to: found, made or merged; told in the outbox.';
-
--- Several resolves of one tenant in one transaction, `[{"identities": […], "traits": {…}}, …]`: all locks are taken before the
--- first change, so two such calls never wait for each other in a circle.
-create function carrick.resolve_contacts(p_tenant text, p_requests jsonb, p_channel text default 'events')
-  returns table (contact_id uuid, created boolean, merged uuid[], conflicts uuid[])
-  language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
-begin
-  perform carrick._lock_contacts(p_tenant, (
-    select array_agg(i) from jsonb_array_elements(p_requests) r
-     cross join lateral (select carrick._identities(r -> 'identities') as all_of) given
-     cross join lateral unnest(given.all_of) i
-     where carrick._settled(p_tenant, given.all_of, coalesce(r -> 'traits', '{}')) is null));
-  return query
-    select c.* from jsonb_array_elements(p_requests) with ordinality as r(request, at)
-     cross join lateral carrick.resolve_contact(p_tenant, r.request -> 'identities', coalesce(r.request -> 'traits', '{}'), p_channel) c
-     order by r.at;
 end $$;
 
 -- The contact that a contact has become: itself, or the one it was merged into in the end. Null when there is none.
