@@ -154,6 +154,29 @@ def test_the_same_signature_again_is_a_replay_and_changes_nothing(place: Place, 
     assert place.count() == 1
 
 
+def test_other_work_of_a_signed_request_is_done_once(place: Place, inbox: Inbox) -> None:
+    assert inbox.once(b"one", lambda connection: connection.execute("select 7").fetchone()[0]) == 7
+    with pytest.raises(Replayed):
+        inbox.once(b"one", lambda _: pytest.fail("it is done again"))
+    with pytest.raises(Replayed):
+        _taken(inbox, event("a"), signature=b"one")
+    _taken(inbox, event("a"), signature=b"two")
+    with pytest.raises(Replayed):
+        inbox.once(b"two", lambda _: pytest.fail("it is done again"))
+
+
+def test_other_work_that_fails_leaves_nothing_and_may_be_tried_again(place: Place, inbox: Inbox) -> None:
+    def fail(connection: Any) -> None:
+        connection.execute(f"delete from {'carrick_inbox' if 'sqlite' in place.url else 'carrick.inbox'}")
+        raise UnknownChannel("no", [])
+
+    _taken(inbox, event("a"))
+    with pytest.raises(UnknownChannel):
+        inbox.once(b"one", fail)
+    assert place.count() == 1
+    assert inbox.once(b"one", lambda _: "done") == "done"
+
+
 def test_a_signature_is_forgotten_after_its_time(place: Place, inbox: Inbox) -> None:
     _taken(inbox, event("a"), signature=b"one")
     place.clock.shift(1700)

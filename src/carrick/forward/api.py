@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from aiohttp import web
 
-from carrick.entry import ChannelStats, Gate, State
-from carrick.errors import InvalidInput
+from carrick.entry import ChannelStats, Gate, NewEntry, State
+from carrick.errors import InvalidInput, KeyReused
 from carrick.forward import answers
 from carrick.forward.answers import entry_view
 from carrick.forward.events import CHANNEL, Event, Events, entries_of
+from carrick.forward.places import refusal
+from carrick.outbox.producing import check_text
 from carrick.outbox.store import Store
 from carrick.relay.meter import Tally
 from carrick.relay.threads import Threads
@@ -77,7 +80,7 @@ class Api:
                 takes=Events,
                 gives=answers.Taken,
                 status=202,
-                problems=[400, 409, 413, 503, 507],
+                problems=[400, 408, 409, 413, 415, 503, 507],
             ),
             Route(
                 method="GET",
@@ -126,7 +129,7 @@ class Api:
                 handle=self.redrive,
                 takes=answers.Redrive,
                 gives=answers.Redriven,
-                problems=[400, 401, 404, 503],
+                problems=[400, 401, 404, 408, 413, 415, 503],
                 guards=guards,
             ),
             Route(
@@ -137,7 +140,7 @@ class Api:
                 takes=answers.UnclaimStuck,
                 body_optional=True,
                 gives=answers.Unclaimed,
-                problems=[400, 401, 404, 503],
+                problems=[400, 401, 404, 408, 413, 415, 503],
                 guards=guards,
             ),
             Route(
@@ -158,22 +161,26 @@ class Api:
         if not self._admin_token:
             return
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        same = hmac.compare_digest(given.strip().encode(), self._admin_token.encode())
+        same = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self._admin_token.encode())
         if scheme.lower() != "bearer" or not same:
             raise Problem(401, "unauthorized", "accepted: Authorization: Bearer ADMIN_TOKEN")
 
     async def take_events(self, call: Call[None, Event | list[Event]]) -> answers.Taken:
         entries = entries_of(call.body, _traceparent(call))
         key = call.headers.get("Idempotency-Key")
-        if key is None:
-            puts = await self._threads.call(self._store.put_many, entries)
-            ids = [put.id for put in puts]
-        else:
+        if key is not None:
             _check_key(key)
-            digest = hashlib.sha256(call.raw).digest()
-            ids = list(await self._threads.call(self._store.put_once, key, digest, entries))
+        try:
+            ids = await self._threads.call(self._put, entries, key, call.raw)
+        except (InvalidInput, KeyReused) as error:
+            raise await self._threads.call(refusal, error, entries, self._store) from None
         self._engine.put()
         return answers.Taken(ids=ids)
+
+    def _put(self, entries: Sequence[NewEntry], key: str | None, raw: bytes) -> Sequence[UUID]:
+        if key is None:
+            return [put.id for put in self._store.put_many(entries)]
+        return self._store.put_once(key, hashlib.sha256(raw).digest(), entries)
 
     async def state(self, _: Call[Any, Any]) -> answers.SyncState:
         stats, gates = await self._threads.call(lambda: (self._stats(), self._store.gates(CHANNEL)))
@@ -217,6 +224,8 @@ class Api:
         asked = call.body
         if (asked.ids is None) == (not asked.all_dlq):
             raise InvalidInput("body", "names neither or both of ids and allDlq", '{"ids":[…]} or {"allDlq":true}')
+        if asked.reason is not None:
+            check_text("reason", asked.reason)
         count = await self._threads.call(
             self._store.redrive,
             CHANNEL,
@@ -243,6 +252,8 @@ class Api:
     async def _listed(
         self, state: State | None, tenant: str | None, limit: int, after: str | None
     ) -> answers.EntryList:
+        if tenant is not None:
+            check_text("tenant", tenant)
         page = await self._threads.call(
             self._store.entries, CHANNEL, state=state, tenant=tenant, max_rows=limit, after=after
         )

@@ -10,9 +10,10 @@ import msgspec
 from msgspec import Meta
 
 from carrick.ingest.batch import MAX_EVENTS, Fault
-from carrick.ingest.body import ENCODINGS, MAX_BODY_BYTES
+from carrick.ingest.body import MAX_BODY_BYTES
 from carrick.ingest.store import Seen
 from carrick.outbox.producing import MAX_TEXT
+from carrick.web.unfolding import ENCODINGS
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from aiohttp import web
 from carrick import __version__
 from carrick.contacts.api import routes as contact_routes
 from carrick.contacts.contacts import Contacts
+from carrick.contacts.store import Resolved
 from carrick.errors import BacklogFull, CarrickError, StoreError
 from carrick.ingest import answers, auth
 from carrick.ingest.batch import Batch
@@ -24,6 +25,7 @@ from carrick.ingest.desk import Desk
 from carrick.ingest.metrics import IngestMetrics
 from carrick.ingest.problems import BatchRefused, Replayed, TooLarge, Unsupported
 from carrick.ingest.store import Inbox
+from carrick.outbox.producing import check_text
 from carrick.relay.threads import Threads
 from carrick.web.probes import described, liveness, readiness
 from carrick.web.problems import Problem, problem_of
@@ -36,6 +38,8 @@ BUSY_SECONDS = 1
 """What Retry-After says while too many batches are under way."""
 FULL_SECONDS = 30
 """What Retry-After says while the channel that events are relayed to is full."""
+SIGNATURE = "carrick.signature"
+"""Where a request keeps its signature, once that was found to fit."""
 
 
 class Api:
@@ -92,9 +96,13 @@ class Api:
         ]
 
     def _of_contacts(self) -> list[Route]:
-        """Guarded as a batch is. To resolve again changes nothing, so signatures are not remembered."""
+        """Guarded as a batch is."""
         return contact_routes(
-            self._contacts, self._threads, guards=[self._admit_headers], body_guards=[self._admit_body]
+            self._contacts,
+            self._threads,
+            guards=[self._admit_headers],
+            body_guards=[self._admit_resolve],
+            resolve=self._resolve,
         )
 
     def _diagnostics(self) -> list[Route]:
@@ -136,20 +144,34 @@ class Api:
 
     async def dedupe(self, call: Call[answers.DedupeQuery, None]) -> answers.Dedupe:
         asked = call.query
+        check_text("tenant_id", asked.tenant_id)
         events = await self._threads.call(self._inbox.recent, asked.tenant_id, asked.limit)
         return answers.Dedupe(tenant_id=asked.tenant_id, events=events)
 
     def _admit(self, request: web.Request) -> None:
         """The same authentication as for a batch; what is read is not remembered, so it may be asked again."""
-        self._admit_body(request, b"")
+        with self._telling(request):
+            self._guard.check(_as_sent(request, b""), _now_ms())
 
     def _admit_headers(self, request: web.Request) -> None:
         with self._telling(request):
             self._guard.check_headers(request.headers, _now_ms())
 
-    def _admit_body(self, request: web.Request, body: bytes) -> None:
+    def _admit_resolve(self, request: web.Request, body: bytes) -> None:
         with self._telling(request):
-            self._guard.check(_as_sent(request, body), _now_ms())
+            check_type(request.headers.get("Content-Type"))
+            request[SIGNATURE] = self._guard.check(_as_sent(request, body), _now_ms())
+
+    def _resolve(self, request: web.Request, *asked: Any) -> Resolved:
+        """Resolve what is asked; a signed request once, as an old one that comes again would bring old traits back."""
+        signature = request[SIGNATURE]
+        if signature is None:
+            return self._contacts.resolve(*asked)
+        try:
+            found: Resolved = self._inbox.once(signature, lambda one: self._contacts.resolve_in(one, *asked))
+            return found
+        except Replayed as replayed:
+            raise self._told(request, replayed) from None
 
     async def _take(self, request: web.Request) -> answers.Verdict:
         now_ms = _now_ms()
@@ -194,20 +216,24 @@ class Api:
         try:
             yield
         except (auth.Refused, BatchRefused, CarrickError, Problem) as error:
-            problem = _problem(error)
-            self._metrics.refused(problem.body.error)
-            log.log(
-                logging.ERROR if isinstance(error, StoreError) else logging.WARNING,
-                "ingest.refused",
-                extra={
-                    "status": problem.status,
-                    "reason": problem.body.error,
-                    "said": problem.body.message,
-                    "peer": request.remote,
-                    "request_id": request.headers.get("x-request-id", "")[:100],
-                },
-            )
-            raise problem from None
+            raise self._told(request, error) from None
+
+    def _told(self, request: web.Request, error: Exception) -> Problem:
+        """The problem that a refusal is, counted and logged."""
+        problem = _problem(error)
+        self._metrics.refused(problem.body.error)
+        log.log(
+            logging.ERROR if isinstance(error, StoreError) else logging.WARNING,
+            "ingest.refused",
+            extra={
+                "status": problem.status,
+                "reason": problem.body.error,
+                "said": problem.body.message,
+                "peer": request.remote,
+                "request_id": request.headers.get("x-request-id", "")[:100],
+            },
+        )
+        return problem
 
 
 def _as_sent(request: web.Request, body: bytes) -> auth.Request:
@@ -222,7 +248,7 @@ def _problem(error: Exception) -> Problem:
         case auth.Refused():
             return Problem(401, "unauthorized", str(error))
         case Replayed():
-            said = "this very request was taken before; to send the batch again, sign it with a new x-edge-timestamp"
+            said = "this very request was taken before; to send it again, sign it with a new x-edge-timestamp"
             return Problem(401, "replayed", said)
         case TooLarge():
             return Problem(413, "too_large", str(error))

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from carrick.ingest.problems import TooLarge, Unreadable
-from carrick.outbox.producing import DEEPEST, MAX_HEADERS_BYTES, MAX_TEXT, depth_exceeds
+from carrick.outbox.producing import DEEPEST, EDGES, ESCAPES, MAX_HEADERS_BYTES, MAX_TEXT, depth_exceeds
 
 MAX_EVENTS = 1000
 MAX_SAID = 500
@@ -24,17 +24,20 @@ VERSION = "1."
 CERTAINLY_FLAT = 2 * DEEPEST
 """Bytes in which nothing can be nested too deeply."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-EDGES = frozenset({1, 9999})
-"""Years in which a time may lie outside of what every database can hold, once it is in UTC."""
 
 Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
 Moment = Annotated[datetime, Meta(tz=True)]
 
-ESCAPES = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
-)
-MARKS = (rb"\ufdd0", rb"\ufdd1", rb"\ufdd2", rb"\ufdd3")
+MARKS = tuple(map(chr, range(0xFDD0, 0xFDF0)))
 """Stand-ins for a lone surrogate: characters that mean nothing; one that the body does not have is taken."""
+
+TOKENS = re.compile(rb'(?s)([\[{])|([\]}])|"(?:[^"\\]++|\\.)*+"?')
+"""Brackets, and texts with the brackets in them. One that does not end is a text, too: nothing is tried twice."""
+OPENS, CLOSES = 1, 2
+LEVELS_KEPT = 2 * DEEPEST
+"""So many levels of a body are enough to see that something in an event is nested too deeply."""
+MOST_LEVELS = 10_000
+"""A body with more levels is not looked through to its end."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -154,11 +157,11 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Bad(Exception):
-    """What is wrong with the event at hand. `text` is the event, when it could not even be read."""
+    """What is wrong with the event at hand. `name`: its id, if it has one to tell, when it could not be read."""
 
-    def __init__(self, said: str, text: bytes | None = None) -> None:
+    def __init__(self, said: str, name: str | None = None) -> None:
         super().__init__(said[:MAX_SAID])
-        self.text = text
+        self.name = name
 
 
 _plain = msgspec.json.Decoder(_PlainBatch)
@@ -180,11 +183,8 @@ def read_batch(text: bytes, *, tenant_header: str | None = None, max_payload_byt
     try:
         batch: Batch = _plain.decode(text)
         sent = _plainly(batch)
-    except msgspec.ValidationError:
-        batch = _roughly(text)
-        sent = _one_by_one(batch, None)
-    except (msgspec.DecodeError, RecursionError) as error:
-        batch, mark = _without_surrogates(text, error)
+    except (msgspec.DecodeError, RecursionError):
+        batch, mark = _roughly(text)
         sent = _one_by_one(batch, mark)
     if len(batch.events) > MAX_EVENTS:
         raise TooLarge(f"the batch has {len(batch.events):,} events; accepted: at most {MAX_EVENTS:,}")
@@ -214,38 +214,75 @@ def _plainly(batch: Batch) -> Iterator[Sent]:
     return ((event, None) for event in batch.events)
 
 
-def _roughly(text: bytes) -> Batch:
-    """The batch with its events as they came."""
-    try:
-        return _rough.decode(text)
-    except msgspec.ValidationError as error:
-        raise Unreadable(f"body: {_placed(str(error))}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+def _roughly(text: bytes) -> tuple[Batch, str | None]:
+    """The batch with its events as they came, but for what stops the decoder wherever it stands in the body: half of a
+    surrogate pair, for which there is a mark, and what is nested too deeply, which is cut."""
+    mark: str | None = None
+    while True:
+        try:
+            batch = _rough.decode(text)
+        except msgspec.ValidationError as error:
+            raise Unreadable(f"body: {_placed(str(error))}") from None
+        except msgspec.DecodeError as error:
+            text, mark = _marked(text, error)
+        except RecursionError:
+            text = _cut(text)
+        else:
+            _check_marks(batch, mark)
+            return batch, mark
+
+
+def _marked(text: bytes, error: Exception) -> tuple[bytes, str]:
+    """The body with a mark for each half of a surrogate pair, and that mark. Raises Unreadable when there is none."""
+    lower = text.lower()
+    mark = next((mark for mark in MARKS if _escaped(mark) not in lower and mark.encode() not in text), None)
+    marked = text if mark is None else ESCAPES.sub(lambda found: _escaped(mark) if found[1] else found[0], text)
+    if mark is None or marked == text:
         raise Unreadable(f"body: not JSON ({error})") from None
+    return marked, mark
 
 
-def _without_surrogates(text: bytes, error: Exception) -> tuple[Batch, bytes]:
-    """The decoder stops at half of a surrogate pair: the event that has it is found by a mark in its place."""
-    mark = next((mark for mark in MARKS if mark not in text), None)
-    marked = None if mark is None else ESCAPES.sub(lambda found: mark if found[1] else found[0], text)
-    if marked is None or mark is None or marked == text:
-        raise Unreadable(f"body: not JSON ({error})") from None
-    return _roughly(marked), mark
+def _escaped(mark: str) -> bytes:
+    return rb"\u%04x" % ord(mark)
 
 
-def _one_by_one(batch: Any, mark: bytes | None) -> Iterator[Sent]:
+def _check_marks(batch: Batch, mark: str | None) -> None:
+    for name in ("tenant_id", "edge_id"):
+        if mark is not None and mark in (getattr(batch, name) or ""):
+            raise Unreadable(f"body: contains a lone surrogate at $.{name}")
+
+
+def _cut(text: bytes) -> bytes:
+    """The body with what is nested most deeply cut: what is left is still too deep, and small enough to be read."""
+    pieces: list[bytes] = []
+    depth = start = end = 0
+    for token in TOKENS.finditer(text):
+        if token.lastindex == OPENS:
+            depth += 1
+            if depth == LEVELS_KEPT + 1:
+                start = token.start()
+            elif depth > MOST_LEVELS:
+                raise Unreadable(f"body: nested deeper than {MOST_LEVELS:,} levels at byte {token.start()}")
+        elif token.lastindex == CLOSES:
+            if depth == LEVELS_KEPT + 1:
+                pieces += text[end:start], b"0"
+                end = token.end()
+            depth -= 1
+    if not pieces:
+        raise Unreadable(f"body: not JSON (nested deeper than {LEVELS_KEPT} levels, and does not end)")
+    return b"".join((*pieces, text[end:]))
+
+
+def _one_by_one(batch: Any, mark: str | None) -> Iterator[Sent]:
     """Each event by itself, so that one that is wrong does not hide the others."""
     for raw in batch.events:
         text = bytes(raw)
-        if mark is not None and mark in text:
-            yield _Bad("contains a lone surrogate; accepted: whole surrogate pairs", text), None
-            continue
         try:
+            if mark is not None and _escaped(mark) in text:
+                raise _Bad("contains a lone surrogate; accepted: whole surrogate pairs")
             yield _event.decode(text), _further(text)
-        except msgspec.ValidationError as error:
-            yield _Bad(_placed(str(error)), text), None
-        except _Bad as bad:
-            yield _Bad(str(bad), text), None
+        except (msgspec.ValidationError, _Bad) as error:
+            yield _Bad(_placed(str(error)), _name_in(text, mark)), None
 
 
 def _further(text: bytes) -> bytes | None:
@@ -318,16 +355,18 @@ def _checked(batch: Batch, sent: Iterator[Sent], max_payload_bytes: int, nul: bo
 
 def _fault(bad: _Bad, index: int, event: Event | _Bad) -> Fault:
     """The fault by the event's id, if it has one that an answer can repeat, else by its place."""
-    name = event.event_id if isinstance(event, Event) else _name_in(bad.text or b"null")
+    name = event.event_id if isinstance(event, Event) else bad.name
     return Fault(index=index, error=str(bad)) if name is None else Fault(event_id=name, error=str(bad))
 
 
-def _name_in(text: bytes) -> str | None:
+def _name_in(text: bytes, mark: str | None) -> str | None:
     try:
         name = _named.decode(text).event_id
     except msgspec.ValidationError:
         return None
-    return name if isinstance(name, str) and 1 <= len(name) <= MAX_TEXT else None
+    if not isinstance(name, str) or (mark is not None and mark in name):
+        return None
+    return name if 1 <= len(name) <= MAX_TEXT else None
 
 
 def _arrival(event: Event | _Bad, extra: bytes | None, tenant_id: str, max_payload_bytes: int, nul: bool) -> Arrival:

@@ -39,7 +39,11 @@ class Desk:
             found = await self._threads.call(self._large, request, encoding, now_ms)
         if isinstance(found, Verdict):
             return found
-        return _verdict(found.batch, await self._line.take(found) if found.batch.arrivals else NOTHING)
+        if found.batch.arrivals:
+            return _verdict(found.batch, await self._line.take(found))
+        if found.signature is not None:
+            await self._threads.call(self._inbox.once, found.signature, _nothing)
+        return _verdict(found.batch, NOTHING)
 
     def _small(self, request: Request, encoding: str, now_ms: int) -> Offer | None:
         """The batch, if it is small; also a small body may unfold to much."""
@@ -65,6 +69,10 @@ class Desk:
             max_payload_bytes=self._max_payload_bytes,
         )
         return Offer(batch, signature)
+
+
+def _nothing(_: object) -> None:
+    """The work of a batch without an event that could be stored: only its signature is remembered."""
 
 
 def _verdict(batch: Checked, taken: Taken) -> Verdict:

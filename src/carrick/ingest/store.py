@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from carrick.ingest.batch import Arrival, Arrivals, Checked
+
+T = TypeVar("T")
 
 Arrived = Callable[[Any, str, Sequence[Arrival]], None]
 """Called in the transaction of a batch, on its connection, with its tenant and its new events; what it raises undoes
@@ -71,6 +73,12 @@ class Inbox(Protocol):
     def take_all(self, offers: Sequence[Offer]) -> Sequence[Outcome]:
         """Store what is new of each batch, durably, and relay it on. What became of each: one that fails fails alone,
         with Replayed when its signature is known. What is raised has undone them all."""
+
+    def once(self, signature: bytes, work: Callable[[Any], T]) -> T:
+        """Do other work for a signed request, on a connection, in one transaction with the memory of its signature.
+
+        Raises Replayed when it is known, or what the work raises: then it is not remembered.
+        """
 
     def recent(self, tenant_id: str, limit: int) -> Sequence[Seen]:
         """The tenant's events that came last, the newest first."""

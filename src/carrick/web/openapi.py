@@ -47,7 +47,7 @@ def _operation(route: Route, by_type: dict[str, Any]) -> dict[str, Any]:
         "operationId": route.handle.__name__,
         "responses": {
             str(route.status): _response(route.status, by_type[repr(route.gives)]),
-            **{str(status): _response(status, by_type[repr(ProblemBody)]) for status in route.problems},
+            **{str(status): _response(status, by_type[repr(ProblemBody)]) for status in route.refusals},
         },
     }
     if route.takes is not None:

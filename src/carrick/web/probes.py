@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
-from carrick.errors import StoreError
+from carrick.errors import (
+    DiskFull,
+    SchemaMissing,
+    SchemaOutdated,
+    SchemaTooNew,
+    StoreBusy,
+    StoreError,
+    StoreReadOnly,
+    StoreUnavailable,
+)
 from carrick.web.openapi import document
 from carrick.web.problems import Problem
 from carrick.web.routes import Call, Route, as_json
+
+log = logging.getLogger("carrick.web")
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,14 +41,33 @@ def liveness() -> Route:
     return Route(method="GET", path="/api/health", summary="Liveness", handle=health, gives=Health)
 
 
+REASONS: tuple[tuple[type[StoreError], str], ...] = (
+    (SchemaMissing, "the database has no Carrick schema; run: carrick migrate"),
+    (SchemaOutdated, "the database has the schema of an older release; run: carrick migrate"),
+    (SchemaTooNew, "the database has the schema of a newer release; upgrade Carrick"),
+    (StoreReadOnly, "the database cannot be written"),
+    (DiskFull, "the database has no room left"),
+    (StoreBusy, "the database is held by somebody else for too long"),
+    (StoreUnavailable, "the database does not answer"),
+    (StoreError, "the database cannot be used"),
+)
+"""What anybody may know of a database that cannot be used; the first that fits. Where it is stands in the log only."""
+
+
 def readiness(check: Callable[[], Awaitable[msgspec.Struct | None]], answer: msgspec.Struct) -> Route:
     """`answer`, or what the check gives instead (of its type); 503 with the reason when it raises StoreError."""
+    told = ""
 
     async def ready(_: Call[Any, Any]) -> msgspec.Struct:
+        nonlocal told
         try:
             found = await check()
         except StoreError as error:
-            raise Problem(503, "not_ready", str(error)) from None
+            if str(error) != told:  # probes come every few seconds
+                told = str(error)
+                log.warning("web.not_ready", extra={"error": told})
+            raise Problem(503, "not_ready", _reason(error)) from None
+        told = ""
         return answer if found is None else found
 
     return Route(
@@ -47,6 +78,10 @@ def readiness(check: Callable[[], Awaitable[msgspec.Struct | None]], answer: msg
         gives=type(answer),
         problems=[503],
     )
+
+
+def _reason(error: StoreError) -> str:
+    return next(reason for kind, reason in REASONS if isinstance(error, kind))
 
 
 def described(title: str, description: str, routes: Sequence[Route]) -> list[Route]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -12,6 +13,10 @@ from aiohttp import web
 from carrick.errors import BacklogFull, CarrickError, EntryNotFound, InvalidInput, KeyReused, RequestReused, StoreError
 
 log = logging.getLogger("carrick.web")
+
+PLACE = re.compile(r"\$(?:\[(\d+)\])?(.*)")
+"""Where the decoder found a fault: the place in the list, if it is one, and the path in there."""
+NAMED = re.compile(r"(?:missing required|unknown) field `(.*)`$")
 
 
 class ProblemBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -54,11 +59,11 @@ STATUSES: tuple[tuple[type[CarrickError], int, str], ...] = (
 """What Carrick's own errors answer; the first that fits."""
 
 
-def problem_of(error: CarrickError, *, index: int | None = None) -> Problem:
+def problem_of(error: CarrickError, *, index: int | None = None, field: str | None = None) -> Problem:
     """The problem that an error of Carrick is for the caller."""
     for kind, status, name in STATUSES:
         if isinstance(error, kind):
-            return Problem(status, name, str(error), field=getattr(error, "field", None), index=index)
+            return Problem(status, name, str(error), field=field or getattr(error, "field", None), index=index)
     return Problem(400, "refused", str(error), index=index)
 
 
@@ -66,13 +71,17 @@ def bad_input(where: str, said: str) -> Problem:
     """What the decoder did not accept, with the path of the fault (`Expected int - at $[3].priority`)."""
     message, _, path = said.partition(" - at ")
     place = path.strip("`")
-    index = _index(place)
-    return Problem(400, "invalid_input", f"{where}: {message}" + (f" at {place}" if place else ""), index=index)
+    found = PLACE.fullmatch(place)
+    index = int(found[1]) if found and found[1] else None
+    text = f"{where}: {message}" + (f" at {place}" if place else "")
+    return Problem(400, "invalid_input", text, field=_field(message, found[2] if found else ""), index=index)
 
 
-def _index(place: str) -> int | None:
-    number = place.removeprefix("$[").partition("]")[0]
-    return int(number) if place.startswith("$[") and number.isdigit() else None
+def _field(message: str, path: str) -> str | None:
+    """The field at that path, or the one in there that is missing or unknown; None when it is the whole."""
+    named = NAMED.search(message)
+    steps = [path.removeprefix("."), named[1] if named else ""]
+    return ".".join(step for step in steps if step) or None
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -9,10 +9,18 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from aiohttp import web
 
+from carrick.outbox.producing import has_lone_surrogate
 from carrick.web.problems import Problem, bad_input, catch_problems
+from carrick.web.surrogates import surrogate_problem
+from carrick.web.unfolding import Damaged, TooMuch, UnknownEncoding, encoding_of, unfolded
 
+BODY_PROBLEMS = (400, 408, 413, 415)
+"""What may be amiss with any body: not of its form, slow, too large, folded in an unknown way."""
 BODY_SECONDS = 60.0
 """How long a body may take to arrive."""
+
+UNFOLDS = web.AppKey("UNFOLDS", bool)
+"""Set on an application whose routes unfold compressed bodies themselves: the server hands them on as they came."""
 
 Q = TypeVar("Q")
 B = TypeVar("B")
@@ -24,7 +32,7 @@ class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
     query: Q
     body: B
     raw: bytes
-    """The body as it was sent."""
+    """The body, without its compression."""
     headers: Any
     request: Any
     """The request itself, for a route that reads its own body."""
@@ -40,9 +48,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class Route(msgspec.Struct, frozen=True, kw_only=True):
     """One endpoint. `takes` and `query` are msgspec types; `gives` is the type of the answer with `status`.
 
-    `problems` are the other statuses it may answer with. `guards` look at the request first and raise a Problem;
-    `body_guards` look again when its body has come, before anything is made of it.
-    `reads_itself`: the body is left in the request for `handle` to read; `takes` only describes it.
+    `problems` are the other statuses it may answer with, beside those of every body that is read here. `guards` look at
+    the request first and raise a Problem; `body_guards` look again when its body has come, at what was sent, before
+    anything is made of it. `reads_itself`: the body is left in the request for `handle` to read; `takes` only
+    describes it.
     """
 
     method: str
@@ -59,13 +68,59 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     guards: Sequence[Callable[[web.Request], None]] = ()
     body_guards: Sequence[Callable[[web.Request, bytes], None]] = ()
 
+    @property
+    def refusals(self) -> list[int]:
+        """Every status but that of success."""
+        reads = self.takes is not None and not self.reads_itself
+        return sorted({*self.problems, *(BODY_PROBLEMS if reads else ())})
+
 
 def application(routes: Sequence[Route], *, max_body_bytes: int) -> web.Application:
     """The routes as an aiohttp application."""
     app = web.Application(client_max_size=max_body_bytes, middlewares=[catch_problems])
+    app[UNFOLDS] = True
     for route in routes:
         app.router.add_route(route.method, route.path, _handler(route), expect_handler=None)
+    for path, found in _by_path(routes).items():
+        if all(route.guards for route in found):
+            app.router.add_route("*", path, _no_such_method(found))
     return app
+
+
+def _by_path(routes: Sequence[Route]) -> dict[str, list[Route]]:
+    paths: dict[str, list[Route]] = {}
+    for route in routes:
+        paths.setdefault(route.path, []).append(route)
+    return paths
+
+
+def _no_such_method(routes: Sequence[Route]) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """Which methods a guarded path has is told to those only whom its guards let in."""
+    allowed = [route.method for route in routes]
+
+    async def refuse(request: web.Request) -> web.StreamResponse:
+        for guard in routes[0].guards:
+            guard(request)
+        raise web.HTTPMethodNotAllowed(request.method, allowed)
+
+    return refuse
+
+
+def _encoding(request: web.Request) -> str:
+    try:
+        return encoding_of(", ".join(request.headers.getall("Content-Encoding", [])))
+    except UnknownEncoding as error:
+        raise Problem(415, "unsupported", str(error)) from None
+
+
+def _unfolded(sent: bytes, encoding: str, max_bytes: int) -> bytes:
+    """The body without its compression; one that is empty has none."""
+    try:
+        return unfolded(sent, encoding, max_bytes) if sent else sent
+    except TooMuch as error:
+        raise Problem(413, "too_large", str(error)) from None
+    except Damaged as error:
+        raise Problem(400, "malformed", str(error)) from None
 
 
 def _handler(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
@@ -74,9 +129,11 @@ def _handler(route: Route) -> Callable[[web.Request], Awaitable[web.StreamRespon
     async def handle(request: web.Request) -> web.StreamResponse:
         for guard in route.guards:
             guard(request)
-        raw = await _read(request) if body is not None else b""
+        encoding = "identity" if body is None else _encoding(request)
+        sent = b"" if body is None else await _read(request)
         for body_guard in route.body_guards:
-            body_guard(request, raw)
+            body_guard(request, sent)
+        raw = _unfolded(sent, encoding, request.client_max_size)
         call = Call(
             query=_query(route, request),
             body=_body(route, body, raw),
@@ -95,12 +152,14 @@ def _handler(route: Route) -> Callable[[web.Request], Awaitable[web.StreamRespon
 
 
 async def _read(request: web.Request) -> bytes:
-    """The body as it was sent. Raises Problem when it is slow."""
+    """The body as it was sent. Raises Problem when it is slow or does not end."""
     try:
         async with asyncio.timeout(BODY_SECONDS):
             return await request.read()
     except TimeoutError:
         raise Problem(408, "too_slow", f"the body did not arrive within {BODY_SECONDS:g} seconds") from None
+    except web.RequestPayloadError as error:
+        raise Problem(400, "broken_off", f"the body did not end as it should ({error})") from None
 
 
 def _query(route: Route, request: web.Request) -> Any:
@@ -123,6 +182,8 @@ def _body(route: Route, decoder: msgspec.json.Decoder[Any] | None, raw: bytes) -
     except msgspec.ValidationError as error:
         raise bad_input("body", str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if has_lone_surrogate(raw):
+            raise surrogate_problem(raw) from None
         raise Problem(400, "invalid_json", f"body: not JSON ({error})") from None
 
 

@@ -10,6 +10,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from carrick.errors import SettingsError
+from carrick.web.routes import UNFOLDS
 
 STOP_SECONDS = 5.0
 """How long requests under way may take when the service stops."""
@@ -48,10 +49,15 @@ async def serving(
 ) -> AsyncIterator[int]:
     """Serve the application inside; the port it got. Raises SettingsError, naming the variable, if it cannot listen.
 
-    Without `unfold` bodies are handed on as they were sent, compressed or not.
+    Without `unfold` bodies are handed on as they were sent, compressed or not; so they are to routes, which unfold.
     """
     runner = web.AppRunner(
-        app, access_log=None, handle_signals=False, shutdown_timeout=STOP_SECONDS, auto_decompress=unfold, logger=log
+        app,
+        access_log=None,
+        handle_signals=False,
+        shutdown_timeout=STOP_SECONDS,
+        auto_decompress=unfold and UNFOLDS not in app,
+        logger=log,
     )
     await runner.setup()
     try:

@@ -68,7 +68,13 @@ def test_an_id_that_comes_again_counts_once() -> None:
         (body(sent_at="yesterday"), "at $.sent_at"),
         (body(event(payload=1)).replace(b"1}", b"01}"), "not JSON"),
         (body(event(payload="x")).replace(b'"x"', b'"\x01"'), "not JSON"),
-        (b'{"tenant_id": "t", "events": ' + b"[" * 5000 + b"]" * 5000 + b"}", "not JSON"),
+        (b"[" * 5000 + b"]" * 5000, "Expected `object`, got `array`"),
+        (b'{"tenant_id": "t", "events": ' + b"[" * 5000, "nested deeper than 200 levels, and does not end"),
+        (
+            b'{"tenant_id": "t", "events": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+            "deeper than 10,000 levels at byte",
+        ),
+        (b'{"tenant_id": "t", "events": [' + b'{"a":' * 100_000, "deeper than 10,000 levels at byte"),
     ],
 )
 def test_a_malformed_batch_is_refused_with_the_path_of_the_fault(text: bytes, said: str) -> None:
@@ -166,6 +172,85 @@ def test_half_a_surrogate_pair_is_refused_for_that_event_only(half: str) -> None
     ]
     (fault,) = found.faults
     assert (fault.event_id, fault.error) == ("a", "contains a lone surrogate; accepted: whole surrogate pairs")
+
+
+def with_halves(*events: Any, **fields: Any) -> bytes:
+    """A batch in which every `HALF` is half of a surrogate pair."""
+    return body(*events, **fields).replace(b"HALF", rb"\ud800")
+
+
+@pytest.mark.parametrize("other", [event("a", device_id="d-7"), event("a", event_type=7)], ids=["further", "fault"])
+def test_half_a_surrogate_pair_is_found_behind_an_event_that_is_read_by_itself(other: Any) -> None:
+    found = read(with_halves(other, event("b"), event("c", payload="HALF")))
+    assert found.arrivals[-1].event_id == "b"
+    assert [(fault.event_id, fault.error) for fault in found.faults][-1] == (
+        "c",
+        "contains a lone surrogate; accepted: whole surrogate pairs",
+    )
+
+
+@pytest.mark.parametrize("field", ["tenant_id", "edge_id"])
+@pytest.mark.parametrize("events", [[], [event(device_id="d-7", payload="HALF")]], ids=["alone", "beside another"])
+def test_half_a_surrogate_pair_in_the_name_of_a_batch_refuses_it(field: str, events: list[Any]) -> None:
+    text = with_halves(*events, **{field: "acme-HALF"})
+    with pytest.raises(Unreadable) as refused:
+        read(text)
+    assert str(refused.value) == f"body: contains a lone surrogate at $.{field}"
+
+
+@pytest.mark.parametrize("tenant", [rb"\uFDD0", rb"\ufdd0", "\ufdd0".encode()])
+def test_a_tenant_whose_name_means_nothing_is_not_taken_for_half_a_surrogate_pair(tenant: bytes) -> None:
+    text = with_halves(event("a", tenant_id=None), event("b", payload="HALF"), tenant_id="T").replace(
+        b'"T"', b'"%s"' % tenant
+    )
+    found = read(text)
+    assert (found.tenant_id, len(found.arrivals), len(found.faults)) == ("\ufdd0", 1, 1)
+
+
+def test_an_id_with_half_a_surrogate_pair_is_not_repeated_but_named_by_its_place() -> None:
+    found = read(with_halves(event("a"), event("b-HALF")))
+    assert [(fault.event_id, fault.index) for fault in found.faults] == [(None, 1)]
+
+
+def nested(levels: int) -> bytes:
+    """A payload with so many levels, and brackets in texts that are none."""
+    return b'["]]",' * (levels - 1) + b"[]" + b"]" * (levels - 1)
+
+
+@pytest.mark.parametrize("levels", [101, 197, 198, 199, 900, 1000, 9_000])
+@pytest.mark.parametrize("further", [{}, {"device_id": "d-7"}], ids=["plain", "further"])
+def test_a_payload_that_is_nested_too_deeply_is_the_fault_of_its_event(levels: int, further: Any) -> None:
+    text = body(event("a"), event("deep", payload="P", **further), event("b", payload="[")).replace(
+        b'"P"', nested(levels)
+    )
+    found = read(text)
+    assert [(arrival.event_id, arrival.payload) for arrival in found.arrivals] == [
+        ("a", b'{"celsius": 21.5}'),
+        ("b", b'"["'),
+    ]
+    assert [(fault.event_id, fault.error) for fault in found.faults] == [
+        ("deep", "payload: nested deeper than 100 levels")
+    ]
+
+
+def test_there_is_no_depth_that_stops_the_reading_of_the_other_events() -> None:
+    for levels in range(800, 1010):
+        deep = [
+            event("deep", payload="P", more=1),
+            event("deep-too", payload="P", event_type=7),
+            event("last", more="P"),
+        ]
+        found = read(body(event("a"), *deep).replace(b'"P"', nested(levels)))
+        assert [arrival.event_id for arrival in found.arrivals] == ["a"], levels
+        assert len(found.faults) == 3, levels
+
+
+def test_half_a_surrogate_pair_and_deep_nesting_are_faults_of_their_own_events() -> None:
+    deep = [event("deep", payload="P"), event("half", payload="HALF"), event("deep-too", payload="P")]
+    for events in (deep, deep[::-1], deep[1:], deep[:2]):
+        found = read(with_halves(*events, event("a")).replace(b'"P"', nested(3000)))
+        assert [arrival.event_id for arrival in found.arrivals] == ["a"]
+        assert [fault.event_id for fault in found.faults] == [one["event_id"] for one in events]
 
 
 def test_nul_in_a_payload_survives() -> None:

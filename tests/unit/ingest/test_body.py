@@ -40,6 +40,8 @@ DAMAGED = {
     "zstd, plain text": TEXT,
     "zstd, cut": zstandard.compress(TEXT)[:-1],
     "zstd, more behind": zstandard.compress(TEXT) + b"more",
+    "zstd, two frames": zstandard.compress(TEXT) * 2,
+    "zstd, a frame to skip": b"\x50\x2a\x4d\x18\x04\x00\x00\x00skip" + zstandard.compress(TEXT),
     "zstd, size not told, cut": unsized(TEXT)[:-1],
     "zstd, garbage": zstandard.compress(TEXT)[:6] + b"x" * 20,
 }

@@ -17,11 +17,11 @@ from carrick.ingest import auth
 from carrick.ingest.answers import Verdict
 from carrick.ingest.body import MAX_BODY_BYTES
 from carrick.ingest.desk import SMALL_BYTES, Desk
-from carrick.ingest.problems import TooLarge, Unreadable
+from carrick.ingest.problems import Replayed, TooLarge, Unreadable
 from carrick.ingest.sqlite.store import SqliteInbox
 from carrick.ingest.store import Groups, Offer, Outcome
 from carrick.relay.threads import Threads
-from tests.batches import PATH, body, event, numbered
+from tests.batches import PATH, body, event, numbered, signed
 from tests.sqlite_file import whole_file
 
 
@@ -90,6 +90,26 @@ def test_a_bomb_is_refused_with_the_limit_of_all_bodies(taken: Take) -> None:
 
 def test_a_batch_without_events_is_answered_without_the_inbox(taken: Take) -> None:
     assert taken(body())[0] == Verdict(accepted=0, duplicated=0, rejected=0, errors=[])
+
+
+SIGNED = auth.Guard(mode="hmac", secrets=("s",))
+
+
+@pytest.mark.parametrize("events", [[], [event("a", event_type=7)]], ids=["no event", "no good event"])
+def test_a_signed_batch_with_nothing_to_store_is_taken_once(tmp_path: Path, events: list[Any]) -> None:
+    whole_file(tmp_path / "inbox.db")
+    text = body(*events)
+    request = auth.Request(method="POST", path=PATH, headers=signed(text, "s"), body=text)
+
+    async def story() -> Verdict:
+        return await Desk(inbox, SIGNED, threads, max_payload_bytes=MAX_BODY_BYTES).take(
+            request, "identity", int(request.headers["x-edge-timestamp"])
+        )
+
+    with closing(SqliteInbox(tmp_path / "inbox.db")) as inbox, closing(Threads(1)) as threads:
+        assert asyncio.run(story()).rejected == len(events)
+        with pytest.raises(Replayed):
+            asyncio.run(story())
 
 
 class NotedInbox(SqliteInbox):

@@ -19,7 +19,6 @@ REASONS_FOR_SQLITE_ALONE = {
     "note_intake": "PostgreSQL's functions that store do it",
     "prune_intakes": "PostgreSQL's prune_inbox forgets intakes, too",
     "prune_signatures": "PostgreSQL's prune_inbox forgets signatures, too",
-    "remember_signature": "PostgreSQL's ingest_batch does it",
     "take_plain": "only SQLite's driver binds values one by one",
 }
 REASONS_FOR_POSTGRES_ALONE = {"take_new": "on SQLite batches that come together take the same statements"}

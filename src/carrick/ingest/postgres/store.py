@@ -94,6 +94,12 @@ class PostgresInbox:
                         arrived(connection, batch.tenant_id, _new(batch, new_ids))
         return Taken(stored, len(batch.arrivals) - stored + batch.repeated)
 
+    def once(self, signature: bytes, work: Callable[[Any], T]) -> T:
+        with self._connections.connection() as connection, connection.transaction():
+            if not _asked(connection, "remember_signature", {"signature": signature}):
+                raise Replayed
+            return work(connection)
+
     def recent(self, tenant_id: str, limit: int) -> list[Seen]:
         fields = Seen.__struct_fields__
         rows = self._rows("recent", tenant_id=tenant_id, limit=limit)

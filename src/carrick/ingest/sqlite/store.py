@@ -127,7 +127,7 @@ class SqliteInbox:
     def _all_new(self, connection: sqlite3.Connection, batches: Sequence[_Ready]) -> bool:
         """Store batches of nothing but new events, as most are. Raises _NotNew, or what is wrong with one of them."""
         for batch in batches:
-            _remember(connection, batch.offer)
+            _remember(connection, batch.offer.signature)
         together: dict[_Alike, Values] = {}
         for batch in batches:
             together.setdefault(batch.alike, []).extend(batch.values)
@@ -141,7 +141,7 @@ class SqliteInbox:
         return True
 
     def _taken(self, connection: sqlite3.Connection, batch: _Ready) -> Taken:
-        _remember(connection, batch.offer)
+        _remember(connection, batch.offer.signature)
         new = _stored(connection, batch)
         if self._relay_channel:
             _put(connection, [batch.entries[arrival.event_id] for arrival in new])
@@ -154,6 +154,11 @@ class SqliteInbox:
         batch = offer.batch
         arrived = None if self._watcher is None else self._watcher(batch.arrivals)
         return _Ready(offer, *_rows_of(batch), self._entries(batch), arrived)
+
+    def once(self, signature: bytes, work: Callable[[Any], R]) -> R:
+        with self._database.write() as connection:
+            _remember(connection, signature)
+            return work(connection)
 
     def recent(self, tenant_id: str, limit: int) -> list[Seen]:
         with self._database.read() as connection:
@@ -202,9 +207,9 @@ class SqliteInbox:
         )
 
 
-def _remember(connection: sqlite3.Connection, offer: Offer) -> None:
+def _remember(connection: sqlite3.Connection, signature: bytes | None) -> None:
     """Remember the signature, if there is one. Raises Replayed."""
-    if offer.signature is not None and not _rows(connection, "remember_signature", signature=offer.signature):
+    if signature is not None and not _rows(connection, "remember_signature", signature=signature):
         raise Replayed
 
 
