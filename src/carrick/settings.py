@@ -19,6 +19,7 @@ from carrick.variables import (
     Secret,
     choice,
     existing_file,
+    host,
     listed,
     mask_url,
     number,
@@ -35,6 +36,8 @@ DATABASE_URLS_ACCEPTED = "sqlite:///FILE (four slashes for an absolute path), po
 REDIS_URLS_ACCEPTED = (
     "redis://HOST[:PORT][/NUMBER], rediss://… (TLS) or unix:///PATH; options: db, username, password, ssl_…"
 )
+MAX_EDGE_ID = 255
+"""What an ingest takes of a gateway's name."""
 REDIS_OPTION = re.compile(r"db=[0-9]{1,5}|(username|password|ssl_[a-z_]+)=.*")
 
 
@@ -48,6 +51,10 @@ PORTS: dict[Service, tuple[int, int]] = {
     "drain": (0, 0),
 }
 """PORT and METRICS_PORT where they are not set: a forwarder, an ingest and many drains may run on one machine."""
+
+
+MESSAGE_MAX_BYTES = 2 * 1024 * 1024
+"""The largest message to Kafka, with key and headers, before compression: what a channel takes by default, and more."""
 
 
 class DatabaseUrl(msgspec.Struct, frozen=True):
@@ -88,6 +95,7 @@ class KafkaSettings(msgspec.Struct, frozen=True, kw_only=True):
     sasl_username: str = ""
     sasl_password: str = ""
     ca_file: str = ""
+    message_max_bytes: int = MESSAGE_MAX_BYTES
 
 
 class IngestSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,18 +180,18 @@ def read_settings(
         outbox_dead_retention_days=number(values, "OUTBOX_DEAD_RETENTION_DAYS", 30.0, 0, 36_500),
         outbox_max_backlog_bytes=whole(values, "OUTBOX_MAX_BACKLOG_BYTES", 0, 0, 2**62) or None,
         outbox_on_full=choice(values, "OUTBOX_ON_FULL", ("reject", "evict")),
-        host=values.get("HOST") or "127.0.0.1",
+        host=host(values, "HOST") or "127.0.0.1",
         port=whole(values, "PORT", port, 0, 65_535),
         metrics_port=whole(values, "METRICS_PORT", metrics_port, 0, 65_535),
         cloud=_cloud(values),
         ingest=_ingest(values),
-        edge_id=values.get("EDGE_ID") or instance_id,
+        edge_id=_edge_id(values) or instance_id,
         sync_forwarder_mode=choice(values, "SYNC_FORWARDER_MODE", ("send", "noop")),
         sync_interval_seconds=whole(values, "SYNC_INTERVAL_MS", 60_000, 10, 86_400_000) / 1000,
         sync_batches_in_flight=whole(values, "SYNC_BATCHES_IN_FLIGHT", 4, 1, 64),
         sync_grace_seconds=number(values, "SYNC_GRACE_SECONDS", 20.0, 0, 3_600),
         internal_admin_enabled=yes(values, "INTERNAL_ADMIN_ENABLED"),
-        admin_token=Secret(values.get("ADMIN_TOKEN", "")),
+        admin_token=_admin_token(values),
         kafka=_kafka(values),
         contacts_channel=values.get("CONTACTS_CHANNEL") or "events",
         contacts_default_region=region(values, "CONTACTS_DEFAULT_REGION"),
@@ -217,13 +225,14 @@ def _cloud(values: Mapping[str, str]) -> CloudSettings:
 
 def _kafka(values: Mapping[str, str]) -> KafkaSettings:
     kafka = KafkaSettings(
-        bootstrap_servers=values.get("KAFKA_BOOTSTRAP_SERVERS", ""),
+        bootstrap_servers=values.get("KAFKA_BOOTSTRAP_SERVERS", "").strip(),
         client_id=values.get("KAFKA_CLIENT_ID") or "outbox-drain",
         security_protocol=choice(values, "KAFKA_SECURITY_PROTOCOL", ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
         sasl_mechanism=choice(values, "KAFKA_SASL_MECHANISM", ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")),
         sasl_username=values.get("KAFKA_SASL_USERNAME", ""),
         sasl_password=Secret(values.get("KAFKA_SASL_PASSWORD", "")),
         ca_file=existing_file(values, "KAFKA_CA_FILE"),
+        message_max_bytes=whole(values, "KAFKA_MESSAGE_MAX_BYTES", MESSAGE_MAX_BYTES, 1_000, 1_000_000_000),
     )
     protocol = kafka.security_protocol
     for variable in ("KAFKA_SASL_MECHANISM", "KAFKA_SASL_USERNAME", "KAFKA_SASL_PASSWORD"):
@@ -275,6 +284,20 @@ def _instance_id(values: Mapping[str, str]) -> str:
                 raise refused(variable, value, "1 to 200 printable characters")
             return value
     return f"carrick-{uuid.uuid4().hex[:12]}"
+
+
+def _edge_id(values: Mapping[str, str]) -> str:
+    text = values.get("EDGE_ID", "")
+    if len(text) > MAX_EDGE_ID or not text.isprintable():
+        raise refused("EDGE_ID", text, f"1 to {MAX_EDGE_ID} printable characters in UTF-8")
+    return text
+
+
+def _admin_token(values: Mapping[str, str]) -> Secret:
+    text = values.get("ADMIN_TOKEN", "")
+    if not text.isprintable():
+        raise refused("ADMIN_TOKEN", "***", "printable characters in UTF-8")
+    return Secret(text)
 
 
 def _redis_url(values: Mapping[str, str]) -> str:

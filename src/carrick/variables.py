@@ -120,6 +120,19 @@ def web_address(values: Mapping[str, str], variable: str) -> str:
     return text
 
 
+def host(values: Mapping[str, str], variable: str) -> str:
+    """The name or address of a machine, or nothing. Whether it is there is found out later."""
+    text = values.get(variable, "").strip()
+    try:
+        text.encode("idna")
+    except UnicodeError:
+        pass
+    else:
+        if not re.search(r"[\s\x00-\x1f]", text):
+            return text
+    raise refused(variable, text, "an address or a host name, as in 127.0.0.1")
+
+
 def region(values: Mapping[str, str], variable: str) -> str:
     """A country of two letters, or nothing."""
     text = values.get(variable, "").strip().upper()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -15,7 +15,8 @@ from carrick.outbox.channel import Channel
 from carrick.outbox.migration import Part
 from carrick.outbox.outbox import Outbox
 from carrick.outbox.store import Store
-from carrick.settings import DatabaseUrl, KafkaSettings, Settings, read_settings
+from carrick.settings import CloudSettings, DatabaseUrl, KafkaSettings, Settings, read_settings
+from carrick.variables import mask_url, refused
 
 if TYPE_CHECKING:  # what a command does not need is not loaded
     from carrick.contacts.contacts import Contacts
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # what a command does not need is not loaded
     from carrick.relay.crew import Leg
     from carrick.relay.relay import RelaySettings
     from carrick.relay.threads import Threads
+    from carrick.sinks.kafka import KafkaSink
     from carrick.sinks.sink import Sink
     from carrick.state.database import Tables
     from carrick.state.fallback import SharedState
@@ -45,11 +47,20 @@ def open_outbox(database_url: str, settings: Settings | None = None) -> Outbox:
 
 
 def open_contacts(database_url: str, settings: Settings) -> Contacts:
-    """The contacts of that database, as the settings say; close them when done."""
+    """The contacts of that database, as the settings say; close them when done. Raises SettingsError too."""
     from carrick.contacts.contacts import Contacts
 
-    region = settings.contacts_default_region or None
-    return Contacts.connect(database_url, channel=settings.contacts_channel, default_region=region)
+    channel, region = settings.contacts_channel, settings.contacts_default_region
+    wrong = {
+        "name": ("CONTACTS_CHANNEL", channel, "1 to 100 letters, digits and _ . : -"),
+        "default_region": ("CONTACTS_DEFAULT_REGION", region, "a country of two letters that has a code, as in GB"),
+    }
+    try:
+        return Contacts.connect(database_url, channel=channel, default_region=region or None)
+    except InvalidInput as error:
+        if error.field not in wrong:
+            raise
+        raise refused(*wrong[error.field]) from None
 
 
 @contextmanager
@@ -261,39 +272,55 @@ def drainer(
     source: str | None,
     url: str | None,
 ) -> Drainer:
-    """What to deliver where. Raises InvalidInput, SettingsError or MissingExtra."""
+    """What to deliver where. Raises SettingsError, MissingExtra or InvalidInput, whose field is the option."""
     if app is not None:
         return _application(app, channels)
     if to == "http":
         from carrick.sinks.http import HttpSink
 
-        cloud = msgspec.structs.replace(settings.cloud, url=url) if url else settings.cloud
+        cloud = _cloud_at(settings.cloud, url) if url else settings.cloud
         if not cloud.url:
             raise SettingsError("neither --url nor CLOUD_INGESTION_URL says where to")
         return Drainer(database_url, channels, lambda _: HttpSink(cloud, edge_id=settings.edge_id), None)
+    from carrick.sinks.kafka_messages import TopicTemplate
+
+    TopicTemplate(topic)
+    if not settings.kafka.bootstrap_servers:
+        raise SettingsError("KAFKA_BOOTSTRAP_SERVERS is not set; accepted: host:port, several with commas")
+    options = {"topic": topic, "cloud_events": cloud_events, "source": source}
+    return Drainer(database_url, channels, lambda _: _kafka_sink(settings.kafka, options), None)
+
+
+def _cloud_at(cloud: CloudSettings, url: str) -> CloudSettings:
+    """The settings of the cloud with another address. Raises InvalidInput."""
+    from carrick.sinks.connecting import destination_of
+
+    chosen = msgspec.structs.replace(cloud, url=url)
+    try:
+        destination_of(chosen)
+    except SettingsError:
+        raise InvalidInput("url", f"{mask_url(url)!r:.200} is no address", "http://… or https://…") from None
+    return chosen
+
+
+def _kafka_sink(kafka: KafkaSettings, options: Mapping[str, Any]) -> KafkaSink:
+    """Raises SettingsError for a file that holds no certificates."""
     from carrick.sinks.kafka import KafkaSink
 
-    kafka = settings.kafka
-    if not kafka.bootstrap_servers:
-        raise SettingsError("KAFKA_BOOTSTRAP_SERVERS is not set; accepted: host:port, several with commas")
-    return Drainer(
-        database_url,
-        channels,
-        lambda _: KafkaSink(
-            kafka.bootstrap_servers,
-            client_id=kafka.client_id,
-            topic=topic,
-            cloud_events=cloud_events,
-            source=source,
-            config=kafka_config(kafka),
-        ),
-        None,
-    )
+    try:
+        return KafkaSink(kafka.bootstrap_servers, client_id=kafka.client_id, config=kafka_config(kafka), **options)
+    except InvalidInput as error:
+        if "ssl.ca.location" in str(error):
+            raise refused("KAFKA_CA_FILE", kafka.ca_file, "a PEM file with the certificates to trust") from None
+        raise
 
 
-def kafka_config(kafka: KafkaSettings) -> dict[str, str]:
-    """How to get into the cluster, by librdkafka's names."""
-    config: dict[str, str] = {"security.protocol": kafka.security_protocol}
+def kafka_config(kafka: KafkaSettings) -> dict[str, str | int]:
+    """How to get into the cluster and how large a message may be, by librdkafka's names."""
+    config: dict[str, str | int] = {
+        "security.protocol": kafka.security_protocol,
+        "message.max.bytes": kafka.message_max_bytes,
+    }
     if kafka.security_protocol.startswith("SASL_"):
         config["sasl.mechanism"] = kafka.sasl_mechanism
         config["sasl.username"] = kafka.sasl_username

@@ -150,6 +150,11 @@ def test_stats_reads_a_part_of_what_waits(deep: Deep) -> None:
     assert deep.cost("stats") < deep.most
 
 
+def test_troubled_reads_nothing_of_what_waits_without_trouble(deep: Deep) -> None:
+    assert deep.store.troubled("deep") == 0
+    assert deep.cost("troubled", channel="deep", most=10) < 1_000
+
+
 def test_the_list_of_a_small_channel_does_not_read_through_the_others(deep: Deep) -> None:
     page = deep.store.entries("few", state=State.PENDING, max_rows=5)
     assert [line.channel for line in page.lines] == ["few"] * 5

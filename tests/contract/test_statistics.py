@@ -76,6 +76,8 @@ CLAIM_ONLY = query(PACKAGE, "claim_only") % {
     "lease_seconds": "null",
     "fresh_seconds": "null",
 }
+TROUBLED = query(PACKAGE, "troubled") % {"channel": "'events'", "most": 10_000}
+PINNED = query(PACKAGE, "pin_plan").replace(", true)", ", false)").encode() + b";"
 ALL_BUT_ONE = f"select count(*) from carrick.claim('events', 'worker', {WAITING - 1}, 1000000000)"
 
 CASES = {
@@ -137,6 +139,7 @@ CASES = {
         "select count(*) from carrick._list_ended('events', 'dead', null, null, 0, 500, 500)",
         (CLAIM, finish("'rejected'")),
     ),
+    "troubled": Case(TROUBLED, (CLAIM, finish("'retry'")), session=PINNED),
     "stats": Case("select carrick._stats()", (CLAIM, finish("'retry'"))),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import hmac
 import json
@@ -16,6 +17,7 @@ import pytest
 from carrick.cli import run
 from carrick.contacts.contacts import Contacts
 from carrick.outbox.opening import open_store
+from carrick.sinks.signing import signature
 from carrick.wiring import migrate
 from tests.scenario.conftest import Shared
 from tests.scenario.processes import IngestProcess
@@ -23,6 +25,7 @@ from tests.scenario.processes import IngestProcess
 BATCH = "/api/v1/edge/batch"
 RESOLVE = "/api/v1/contacts/resolve"
 ANN = {"email": "Ann@Example.org", "name": "Ann"}
+ANN_ID = {"type": "email", "value": ANN["email"]}
 
 
 @pytest.fixture
@@ -99,6 +102,60 @@ def test_contacts_are_resolved_over_http_with_the_authentication_of_a_batch(url:
         assert ingest.ask("POST", RESOLVE, body, **signed(body + b" "))[0] == 401
         status, first = ingest.ask("POST", RESOLVE, body, **signed(body))
         assert (status, first["created"], first["merged"]) == (200, True, [])
-        status, again = ingest.ask("POST", RESOLVE, body, **signed(body))
-        assert (status, again["created"], again["contact_id"]) == (200, False, first["contact_id"])
+        again = body + b" "
+        status, answer = ingest.ask("POST", RESOLVE, again, **signed(again))
+        assert (status, answer["created"], answer["contact_id"]) == (200, False, first["contact_id"])
         assert told(url) == ["contact.created.v1"]
+
+
+def signed_at(stamp: int, text: bytes) -> dict[str, str]:
+    return {
+        "x-edge-timestamp": str(stamp),
+        "x-edge-signature": signature("current", stamp, RESOLVE, text, "POST"),
+    }
+
+
+def test_a_signed_resolve_is_done_once_so_that_old_traits_never_come_back(url: str, tmp_path: Path) -> None:
+    def asking(plan: Any) -> bytes:
+        return json.dumps({"tenant_id": "acme", "identities": [ANN_ID], "traits": {"plan": plan}}).encode()
+
+    old, new, bad = asking("free"), asking("pro"), asking("x" * 20_000)
+    stamp = int(time.time() * 1000)
+    with IngestProcess(tmp_path, url, CLOUD_AUTH_MODE="hmac", CLOUD_HMAC_SECRET="current") as ingest:
+        ingest.wait_ready()
+        for text in (old, new):
+            assert ingest.ask("POST", RESOLVE, text, **signed_at(stamp, text))[0] == 200
+        status, answer = ingest.ask("POST", RESOLVE, old, **signed_at(stamp, old))
+        assert (status, answer["error"]) == (401, "replayed")
+        for _ in range(2):  # what was refused has changed nothing, and is refused for the same reason
+            assert ingest.ask("POST", RESOLVE, bad, **signed_at(stamp, bad))[0] == 400
+        assert '"reason": "replayed"' in ingest.log
+        with Contacts.connect(url) as contacts:
+            found = contacts.find("acme", "email", ANN["email"])
+        assert found is not None
+        assert found.traits == {"plan": "pro"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        ({"Content-Type": "text/plain"}, "accepted: application/json"),
+        ({"Content-Encoding": "br"}, "accepted: gzip, zstd, identity"),
+    ],
+    ids=["type", "encoding"],
+)
+def test_a_resolve_that_nobody_can_read_is_unsupported(
+    headers: dict[str, str], said: str, ingest: IngestProcess
+) -> None:
+    status, answer = ingest.ask("POST", RESOLVE, {"tenant_id": "acme", "identities": [ANN_ID]}, **headers)
+    assert (status, answer["error"]) == (415, "unsupported")
+    assert said in answer["message"]
+
+
+def test_a_resolve_may_be_compressed_and_is_signed_as_it_is_sent(url: str, tmp_path: Path) -> None:
+    sent = gzip.compress(json.dumps({"tenant_id": "acme", "identities": [ANN_ID]}).encode())
+    stamp = int(time.time() * 1000)
+    with IngestProcess(tmp_path, url, CLOUD_AUTH_MODE="hmac", CLOUD_HMAC_SECRET="current") as ingest:
+        ingest.wait_ready()
+        status, answer = ingest.ask("POST", RESOLVE, sent, **{"Content-Encoding": "gzip"}, **signed_at(stamp, sent))
+        assert (status, answer["created"]) == (200, True)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaError
 
 from carrick.cli import run
 from carrick.entry import State
 from carrick.errors import EntryNotFound
-from carrick.outbox.channel import Channel, Mode
+from carrick.outbox.channel import MIB, Channel, Mode
 from carrick.outbox.opening import open_store
 from carrick.outbox.store import Store
 from carrick.testing.samples import put, sample, states
@@ -50,7 +52,8 @@ def test_once_delivers_what_is_due_and_says_so(
     ids = [answer.id for answer in store.put_many(entries)]
     later = put(store, "events", delay_seconds=3600)
     assert drain("--once") == 0
-    assert capsys.readouterr().out == "events: claimed 20, delivered 20, retried 0, dead 0, released 0, held 0\n"
+    said = "events: claimed 20, delivered 20, retried 0, dead 0, released 0, held 0, troubled 0\n"
+    assert capsys.readouterr().out == said
     messages = read_back(cluster.bootstrap_servers, topic, 20)
     assert [message.value() for message in messages] == [entry.payload for entry in entries]
     assert {message.key() for message in messages} == {b"contact-1"}
@@ -88,7 +91,56 @@ def test_once_without_a_broker_says_what_is_left(
     put(store, "events", event_type=cluster.new_topic())
     cluster.stop()
     assert drain("--once") == 1
-    assert capsys.readouterr().out == "events: claimed 1, delivered 0, retried 0, dead 0, released 1, held 1\n"
+    said = "events: claimed 1, delivered 0, retried 0, dead 0, released 1, held 1, troubled 0\n"
+    assert capsys.readouterr().out == said
+
+
+def test_once_fails_while_something_waits_that_an_earlier_run_has_tried_in_vain(
+    store: Store, cluster: MockCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.declare(Channel(name="events", mode=Mode.ORDERED, backoff_base_seconds=3600, backoff_cap_seconds=3600))
+    topic = cluster.new_topic()
+    cluster.fail_topic("forbidden", KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    put(store, "events", event_type="forbidden", group_key="g")
+    assert drain("--once") == 1
+    put(store, "events", event_type=topic, group_key="g")
+    put(store, "events", event_type=topic, group_key="h")
+    capsys.readouterr()
+    assert drain("--once") == 1
+    said = "events: claimed 1, delivered 1, retried 0, dead 0, released 0, held 0, troubled 1\n"
+    assert capsys.readouterr().out == said
+    assert (drain("--once", "--json"), json.loads(capsys.readouterr().out)["troubled"]) == (1, {"events": 1})
+
+
+def test_the_largest_payload_that_a_channel_takes_is_delivered(store: Store, cluster: MockCluster) -> None:
+    topic = cluster.new_topic()
+    payload = b'"' + b"x" * (MIB - 2) + b'"'
+    put(store, "events", event_type=topic, payload=payload, headers=b'{"more":"' + b"y" * 60_000 + b'"}')
+    assert drain("--once") == 0
+    assert [message.value() for message in read_back(cluster.bootstrap_servers, topic, 1)] == [payload]
+
+
+def test_a_message_larger_than_the_variable_allows_is_dead_and_names_it(
+    store: Store, cluster: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_MESSAGE_MAX_BYTES", "5000")
+    fits = put(store, "events", event_type=cluster.new_topic(), payload=b'"' + b"x" * 4_000 + b'"')
+    large = put(store, "events", event_type=cluster.new_topic(), payload=b'"' + b"x" * 5_000 + b'"')
+    assert drain("--once") == 1
+    assert states(store, [fits, large]) == [State.DELIVERED, State.DEAD]
+    assert "5000 (KAFKA_MESSAGE_MAX_BYTES)" in str(store.standing(large).last_error_message)
+
+
+def test_a_file_without_certificates_is_named_with_its_variable(
+    store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del store
+    (tmp_path / "ca.pem").write_text("nothing of the kind")
+    monkeypatch.setenv("KAFKA_SECURITY_PROTOCOL", "SSL")
+    monkeypatch.setenv("KAFKA_CA_FILE", str(tmp_path / "ca.pem"))
+    assert drain("--once") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"carrick: KAFKA_CA_FILE='{tmp_path / 'ca.pem'}' is not acceptable; accepted: a PEM file")
 
 
 def test_a_running_drain_delivers_what_is_put_and_stops_cleanly(

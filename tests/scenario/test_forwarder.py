@@ -132,6 +132,37 @@ def test_one_bad_event_refuses_the_list_and_names_its_place(
         assert process.ask("GET", "/api/v1/sync/state")[1]["pending_count"] == 0
 
 
+def test_what_only_the_database_can_tell_of_an_event_is_said_with_its_place(
+    shared: Shared, tmp_path: Path, cloud: CloudProcess
+) -> None:
+    known = str(uuid4())
+    bad = [
+        (EVENT | {"payload": "x" * 1_048_576}, 400, "payload", "accepted: at most 1048576 bytes"),
+        (EVENT | {"event_id": known, "key": "new"}, 400, "event_id", "entry with another key"),
+        (EVENT | {"event_id": known, "key": "old", "tenant_id": "farm-2"}, 400, "event_id", "entry with another key"),
+        (EVENT | {"key": "old", "payload": 2}, 409, "key", "other content"),
+    ]
+    with forwarder(tmp_path, shared.url, cloud, SYNC_FORWARDER_MODE="noop") as process:
+        process.wait_ready()
+        assert process.ask("POST", "/api/v1/events", EVENT | {"event_id": known, "key": "old"})[0] == 202
+        for event, refused, field, says in bad:
+            first = EVENT | {"event_id": str(uuid4())}
+            status, problem = process.ask("POST", "/api/v1/events", [first, event, EVENT])
+            assert (status, problem.get("field"), problem.get("index")) == (refused, field, 1), problem
+            assert says in problem["message"]
+        assert process.ask("GET", "/api/v1/sync/state")[1]["pending_count"] == 1
+
+
+def test_names_that_no_database_can_hold_are_refused_alike(shared: Shared, tmp_path: Path, cloud: CloudProcess) -> None:
+    with forwarder(tmp_path, shared.url, cloud, SYNC_FORWARDER_MODE="noop") as process:
+        process.wait_ready()
+        for path in ("outbox", "dlq"):
+            status, problem = process.ask("GET", f"/api/v1/sync/{path}?tenant=%00")
+            assert (status, problem.get("field")) == (400, "tenant"), problem
+        status, problem = process.ask("POST", "/api/v1/sync/redrive", {"allDlq": True, "reason": "a\x00"})
+        assert (status, problem.get("field")) == (400, "reason"), problem
+
+
 def test_a_full_backlog_is_told(shared: Shared, tmp_path: Path, cloud: CloudProcess) -> None:
     with forwarder(tmp_path, shared.url, cloud, SYNC_FORWARDER_MODE="noop", OUTBOX_MAX_BACKLOG_BYTES="20") as process:
         process.wait_ready()

@@ -253,6 +253,11 @@ def test_what_is_remembered_is_shown_to_those_who_may_send(guarded: IngestProces
         assert guarded.ask("GET", f"{DEDUPE}?{query}", **own)[0] == 400, query
 
 
+def test_a_tenant_that_no_database_can_hold_is_refused_by_name(ingest: IngestProcess) -> None:
+    status, problem = ingest.ask("GET", f"{DEDUPE}?tenant_id=%00")
+    assert (status, problem["error"], problem["field"]) == (400, "invalid_input", "tenant_id")
+
+
 def test_more_batches_at_once_than_allowed_are_told_to_come_again(tmp_path: Path) -> None:
     with IngestProcess(tmp_path, "sqlite:///ingest.db", INGEST_MAX_IN_FLIGHT="1") as process:
         process.wait_ready()

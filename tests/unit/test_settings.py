@@ -235,6 +235,8 @@ BAD = {
     "INTERNAL_ADMIN_ENABLED": ["maybe"],
     "OUTBOX_MAX_BACKLOG_BYTES": ["-1"],
     "OUTBOX_ON_FULL": ["drop"],
+    "EDGE_ID": ["\udcff", "gate\nway", "a\x00b", "x" * 256],
+    "ADMIN_TOKEN": ["\udcff", "hush\nhush"],
 }
 
 
@@ -245,6 +247,16 @@ def test_a_wrong_value_is_named_with_what_is_accepted(variable: str, value: str)
     assert str(caught.value).startswith(f"{variable}=")
     assert "accepted:" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_token_that_is_refused_is_not_shown() -> None:
+    with pytest.raises(SettingsError) as caught:
+        read(ADMIN_TOKEN="hush\udcff")
+    assert str(caught.value) == "ADMIN_TOKEN='***' is not acceptable; accepted: printable characters in UTF-8"
+
+
+def test_a_gateways_name_is_as_long_as_an_ingest_takes_it() -> None:
+    assert read(EDGE_ID="Gerät 7" + "x" * 248).edge_id.startswith("Gerät 7x")
 
 
 def test_the_forwarder_has_the_documented_defaults() -> None:
@@ -284,6 +296,27 @@ def test_the_region_of_phone_numbers_is_two_letters() -> None:
     assert read_settings({"CONTACTS_DEFAULT_REGION": " gb "}, NOWHERE).contacts_default_region == "GB"
     with pytest.raises(SettingsError, match="CONTACTS_DEFAULT_REGION='ENGLAND' is not acceptable"):
         read_settings({"CONTACTS_DEFAULT_REGION": "England"}, NOWHERE)
+
+
+@pytest.mark.parametrize("text", ["gate..7", "gate 7", "x" * 64, "a\nb"])
+def test_a_host_that_can_be_none_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"^HOST="):
+        read(HOST=text)
+
+
+@pytest.mark.parametrize("text", ["0.0.0.0", "::1", "localhost", "gerät.example"])
+def test_a_host_is_an_address_or_a_name(text: str) -> None:
+    assert read(HOST=f" {text} ").host == text
+
+
+def test_servers_of_kafka_that_are_only_spaces_are_none() -> None:
+    assert read(KAFKA_BOOTSTRAP_SERVERS="  ").kafka.bootstrap_servers == ""
+
+
+@pytest.mark.parametrize("text", ["999", "1000000001", "2MB"])
+def test_a_largest_message_that_kafka_cannot_have_is_refused_with_the_range(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"^KAFKA_MESSAGE_MAX_BYTES=.* from 1000 to 1000000000$"):
+        read(KAFKA_MESSAGE_MAX_BYTES=text)
 
 
 SASL = {"KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "KAFKA_SASL_USERNAME": "outbox", "KAFKA_SASL_PASSWORD": "hush"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from carrick import wiring
-from carrick.errors import CarrickError, MissingExtra, SchemaMissing
+from carrick.errors import CarrickError, MissingExtra, SchemaMissing, SettingsError
 from carrick.relay.threads import Threads
 from carrick.settings import KafkaSettings, Settings, read_settings
 
@@ -53,7 +53,10 @@ def test_compat_adds_the_views_of_other_outboxes_to_the_sql() -> None:
 
 
 def test_a_drain_to_kafka_goes_in_as_the_settings_say() -> None:
-    assert wiring.kafka_config(KafkaSettings()) == {"security.protocol": "PLAINTEXT"}
+    assert wiring.kafka_config(KafkaSettings()) == {
+        "security.protocol": "PLAINTEXT",
+        "message.max.bytes": 2_097_152,
+    }
     safe = KafkaSettings(
         security_protocol="SASL_SSL", sasl_username="outbox", sasl_password="hush", ca_file="/etc/kafka/ca.pem"
     )
@@ -63,6 +66,7 @@ def test_a_drain_to_kafka_goes_in_as_the_settings_say() -> None:
         "sasl.username": "outbox",
         "sasl.password": "hush",
         "ssl.ca.location": "/etc/kafka/ca.pem",
+        "message.max.bytes": 2_097_152,
     }
 
 
@@ -91,6 +95,22 @@ def test_the_client_of_kafka_takes_these_settings() -> None:
 
 def state_settings(path: Path, **environ: str) -> Settings:
     return read_settings({"DATABASE_URL": f"sqlite:///{path}", **environ}, path.parent / "no .env file")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "accepted"),
+    [
+        ("CONTACTS_DEFAULT_REGION", "ZZ", "as in GB"),
+        ("CONTACTS_CHANNEL", "c" * 101, "1 to 100 letters"),
+        ("CONTACTS_CHANNEL", "a b", "1 to 100 letters"),
+    ],
+)
+def test_a_wrong_setting_of_the_contacts_stops_the_start_with_its_variable(
+    tmp_path: Path, variable: str, value: str, accepted: str
+) -> None:
+    settings = state_settings(tmp_path / "outbox.db", **{variable: value})
+    with pytest.raises(SettingsError, match=rf"^{variable}='{value}' is not acceptable; accepted: .*{accepted}"):
+        wiring.ingest(settings)
 
 
 @pytest.mark.parametrize("redis", ["", "unix:///no/such/socket"])

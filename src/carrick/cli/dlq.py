@@ -8,6 +8,7 @@ from uuid import UUID
 from cyclopts import App, CycloptsError, Parameter
 
 from carrick import wiring
+from carrick.cli.options import naming_options
 from carrick.cli.printing import AsJson, Flag, print_json, print_line, print_table
 from carrick.entry import State
 from carrick.outbox.dead import discard_all
@@ -46,7 +47,7 @@ def list_dead(
     database
         The database to use instead of DATABASE_URL.
     """
-    with wiring.opened_store(database or read_settings().database_url) as store:
+    with naming_options(), wiring.opened_store(database or read_settings().database_url) as store:
         page = store.entries(channel, state=State.DEAD, tenant=tenant, max_rows=limit, after=after)
     if as_json:
         print_json({"entries": page.lines, "next": page.next})
@@ -134,7 +135,7 @@ def redrive(
     """
     if bool(ids) == everything:
         raise CycloptsError(msg="Give the ids of entries, or --all.")
-    with wiring.opened_store(database or read_settings().database_url) as store:
+    with naming_options(), wiring.opened_store(database or read_settings().database_url) as store:
         count = store.redrive(
             channel,
             ids=None if everything else list(ids),
@@ -188,7 +189,7 @@ def discard(
         raise CycloptsError(msg="Give the ids of entries, or --all.")
     if ids and (reason is not None or limit is not None):
         raise CycloptsError(msg="--reason and --limit go with --all.")
-    with wiring.opened_store(database or read_settings().database_url) as store:
+    with naming_options(), wiring.opened_store(database or read_settings().database_url) as store:
         if dry_run:  # the dead among them, as a redrive would find them
             chosen = list(ids) if ids else None
             count = store.redrive(channel, ids=chosen, reason=reason, max_rows=limit, dry_run=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Literal
 
 from cyclopts import CycloptsError, Parameter
@@ -13,6 +14,8 @@ from carrick import wiring
 from carrick.cli.printing import AsJson, Flag, about, print_json, print_line
 from carrick.cli.running import run_until_stopped
 from carrick.entry import ChannelStats
+from carrick.errors import InvalidInput
+from carrick.outbox.store import MOST_TROUBLED
 from carrick.relay.crew import run_crew, run_crew_once
 from carrick.relay.meter import Tally
 from carrick.settings import read_settings
@@ -68,24 +71,26 @@ def drain(
         raise CycloptsError(msg="Give the --channel to deliver.")
     settings = read_settings(service="drain")
     where = database or settings.database_url
-    drainer = wiring.drainer(
-        settings,
-        where,
-        channels=channel,
-        to=to,
-        app=app,
-        topic=topic,
-        cloud_events=cloud_events,
-        source=source,
-        url=url,
-    )
+    with _bad_usage():
+        drainer = wiring.drainer(
+            settings,
+            where,
+            channels=channel,
+            to=to,
+            app=app,
+            topic=topic,
+            cloud_events=cloud_events,
+            source=source,
+            url=url,
+        )
     with drainer.opened() as (store, legs):
         relay_settings = wiring.relay_settings(settings)
 
         async def serve(stopping: asyncio.Event) -> int:
             if once:
                 totals = await run_crew_once(store, legs(), relay_settings, stopping)
-                return _report(totals, {stats.channel: stats for stats in store.stats()}, as_json)
+                stats = {stats.channel: stats for stats in store.stats()}
+                return _report(totals, stats, {name: store.troubled(name) for name in totals}, as_json)
             from carrick.web.server import metrics_app, serving  # no other command should wait for its packages
 
             metrics = wiring.metrics(store)
@@ -104,16 +109,36 @@ def drain(
         return run_until_stopped(serve)
 
 
-def _report(totals: Mapping[str, Tally], stats: Mapping[str, ChannelStats], as_json: bool) -> int:
-    """One line per channel. Left because of errors is what was tried in vain, and what a closed gate holds."""
+@contextmanager
+def _bad_usage() -> Iterator[None]:
+    """A value of an option that can never be is bad usage, not a failure."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.field not in ("topic", "url"):
+            raise
+        raise CycloptsError(msg=f"--{error}.") from None
+
+
+def _report(
+    totals: Mapping[str, Tally], stats: Mapping[str, ChannelStats], troubled: Mapping[str, int], as_json: bool
+) -> int:
+    """One line per channel. Left because of errors is what was tried in vain, now or before, and what a closed gate
+    holds."""
     left = {name: tally.retried + tally.released + tally.dead + tally.lost for name, tally in totals.items()}
     held = {name: stats[name].held_count for name in totals}
-    failed = any(left.values()) or any(held.values())
+    failed = any(left.values()) or any(held.values()) or any(troubled.values())
     if as_json:
         estimated = [name for name in totals if "held_count" in stats[name].approximate]
-        print_json({"channels": totals, "held": held, "held_approximate": estimated, "failed": failed})
+        report = {"channels": totals, "held": held, "held_approximate": estimated, "troubled": troubled}
+        print_json({**report, "failed": failed})
         return 1 if failed else 0
     for name, tally in totals.items():
         counts = ", ".join(f"{field} {getattr(tally, field)}" for field in Tally.__struct_fields__ if field != "lost")
-        print_line(f"{name}: {counts}, held {about(stats[name], 'held_count', held[name])}")
+        held_now = about(stats[name], "held_count", held[name])
+        print_line(f"{name}: {counts}, held {held_now}, troubled {_up_to_most(troubled[name])}")
     return 1 if failed else 0
+
+
+def _up_to_most(troubled: int) -> str:
+    return f"{troubled:,} or more" if troubled >= MOST_TROUBLED else str(troubled)

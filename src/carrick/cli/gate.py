@@ -5,7 +5,9 @@ from __future__ import annotations
 from cyclopts import App
 
 from carrick import wiring
+from carrick.cli.options import naming_options
 from carrick.cli.printing import AsJson, print_json, print_line, print_table
+from carrick.errors import UnknownChannel
 from carrick.settings import read_settings
 
 app = App(name="gate", help="See, close and open gates: a closed gate holds entries and spends no attempts.")
@@ -25,6 +27,9 @@ def list_gates(*, channel: str | None = None, as_json: AsJson = False, database:
         The database to use instead of DATABASE_URL.
     """
     with wiring.opened_store(database or read_settings().database_url) as store:
+        known = sorted(store.channels())
+        if channel is not None and channel not in known:
+            raise UnknownChannel(channel, known)
         gates = store.gates(channel)
     if as_json:
         print_json({"gates": gates})
@@ -62,7 +67,7 @@ def close(
     database
         The database to use instead of DATABASE_URL.
     """
-    with wiring.opened_store(database or read_settings().database_url) as store:
+    with naming_options(), wiring.opened_store(database or read_settings().database_url) as store:
         store.close_gate(channel, scope, seconds, reason)
     until = "until it is opened" if seconds is None else f"for {seconds:g} seconds"
     print_line(f"closed: {channel} {scope} {until}")

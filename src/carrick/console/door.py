@@ -111,7 +111,7 @@ class Door:
             return  # no other site can make a browser send that
         self._check_origin(request)
         given = request.headers.get(MARK, "")
-        if not hmac.compare_digest(given.encode(), self.mark(request).encode()):
+        if not hmac.compare_digest(_as_sent(given), self.mark(request).encode()):
             raise Problem(403, "forged", f"the header {MARK} is missing or wrong; GET {PATH}/session tells it")
 
     def person(self, request: web.Request) -> Person | None:
@@ -156,7 +156,7 @@ class Door:
         """What a cookie says, if we have signed it and its time is not up."""
         body, _, signature = value.partition(".")
         if len(value) > MAX_COOKIE or not hmac.compare_digest(
-            signature.encode(), self._signature("pass", body).encode()
+            _as_sent(signature), self._signature("pass", body).encode()
         ):
             return None
         try:
@@ -179,6 +179,11 @@ class Door:
         site = request.headers.get("Sec-Fetch-Site", "same-origin")
         if site not in ("same-origin", "none") or (origin is not None and urlsplit(origin).netloc != request.host):
             raise Problem(403, "forged", "this was sent by a page of another site")
+
+
+def _as_sent(text: str) -> bytes:
+    """The bytes of a header, whatever they are."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _digest(text: str) -> bytes:

@@ -7,7 +7,11 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
+from carrick.outbox.limits import check_limit
 from carrick.outbox.store import MOST_DISCARDED, Store
+
+MOST_ROWS = 2**31 - 1
+"""As many as a redrive takes."""
 
 
 class Discarded(NamedTuple):
@@ -27,10 +31,11 @@ def discard_all(
     seconds: float | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Discarded:
-    """Remove dead entries for good, the oldest first, for so many seconds at most. Raises UnknownChannel.
+    """Remove dead entries for good, the oldest first, for so many seconds at most. Raises UnknownChannel, InvalidInput.
 
     Without `died_by`, what dies meanwhile stays all the same: it ends where the newest stood at the beginning.
     """
+    check_limit("limit", limit, MOST_ROWS)
     began, died_by = clock(), died_by or store.now()
     count = 0
     while limit is None or count < limit:

@@ -22,12 +22,18 @@ MAX_HEADERS_BYTES = 64 * 1024
 PRIORITIES = range(-1000, 1001)
 DEEPEST = 100
 """Levels of nesting in a payload that every database can read back."""
+EDGES = frozenset({1, 9999})
+"""Years in which a time may lie outside of what every database can hold, once it is in UTC."""
 
 BYTES = (bytes, bytearray, memoryview)
 JSON_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
 BRACKETS = re.compile(rb"[\[\]{}]")
 NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 """A NUL character in JSON, but not the same text behind an escaped backslash."""
+ESCAPES = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
+)
+"""The escapes in JSON; the group is half of a surrogate pair."""
 
 Seconds = float | int | timedelta
 
@@ -109,9 +115,16 @@ def _check_json(text: bytes) -> None:
     except UnicodeDecodeError as error:
         raise InvalidPayload("payload", f"not UTF-8 ({error.reason} at byte {error.start})", _ACCEPTED) from None
     except (msgspec.DecodeError, RecursionError) as error:
+        if has_lone_surrogate(text):
+            raise InvalidPayload("payload", "contains a lone surrogate", "whole surrogate pairs") from None
         raise InvalidPayload("payload", f"not JSON ({error})", _ACCEPTED) from None
     if depth_exceeds(text, DEEPEST):
         raise _too_deep()
+
+
+def has_lone_surrogate(text: bytes) -> bool:
+    """Whether JSON text has half of a surrogate pair in it: decoders say of it that the text ends too early."""
+    return any(found[1] for found in ESCAPES.finditer(text))
 
 
 def _too_deep() -> InvalidPayload:
@@ -192,7 +205,13 @@ def _seconds(field: str, value: Seconds) -> float:
 def _moment(field: str, value: Any) -> datetime:
     if not isinstance(value, datetime) or value.tzinfo is None:
         raise InvalidInput(field, f"{value!r:.80} has no time zone or is no datetime", "a datetime with a time zone")
-    return value.astimezone(UTC)
+    try:
+        moment = value.astimezone(UTC)
+    except OverflowError:  # its time zone takes it out of the calendar
+        moment = None
+    if moment is None or moment.year in EDGES:
+        raise InvalidInput(field, "is out of range", "the years 2 to 9998")
+    return moment
 
 
 def _headers(value: Any) -> bytes:

@@ -36,6 +36,8 @@ MOST_TENANTS = 200
 MOST_COUNTED = 200
 """`Store.tenants` counts so many entries of each."""
 MOST_SIGNS = 500
+MOST_TROUBLED = 10_000
+"""`Store.troubled` counts so many."""
 MOST_CHARACTERS = 1_000_000
 """`Store.contents` shows at most so much of a payload."""
 MOST_DEAD = 100_000
@@ -201,6 +203,12 @@ class Store(Protocol):
 
         Up to 100,000 waiting entries and as many dead ones of each channel are counted; beyond that it estimates, and
         says so.
+        """
+
+    def troubled(self, channel: str) -> int:
+        """How many waiting entries of the channel were tried in vain, counted up to MOST_TROUBLED.
+
+        What merely waits behind them in a group is not counted, nor what is claimed. Cheap however much else waits.
         """
 
     def entries(

@@ -20,6 +20,7 @@ import msgspec
 
 from carrick.entry import Entry, Outcome, OutcomeKind
 from carrick.errors import InvalidInput, MissingExtra
+from carrick.settings import MESSAGE_MAX_BYTES
 from carrick.sinks.kafka_errors import Fault, Verdict, is_no_connection, verdict_on
 from carrick.sinks.kafka_messages import Headers, Message, TopicTemplate, cloud_event_headers, headers_of, is_topic_name
 from carrick.sinks.sink import Delivery, Report, Results, Sink, Unavailable
@@ -34,6 +35,7 @@ REACHABLE_SECONDS = 2.0
 MAX_THREADS = 64
 """More deliveries at once than this wait for each other."""
 RELEASED = Outcome.released()
+TOO_LARGE = "MSG_SIZE_TOO_LARGE"
 SETTLED = (OutcomeKind.DELIVERED, OutcomeKind.REJECTED)
 
 OURS = {
@@ -46,6 +48,7 @@ OURS = {
 
 DEFAULTS = {
     "log_level": 0,
+    "message.max.bytes": MESSAGE_MAX_BYTES,
     "partitioner": "murmur2_random",
     "reconnect.backoff.max.ms": 1000,
     "socket.connection.setup.timeout.ms": 10_000,
@@ -162,12 +165,22 @@ class KafkaSink(Sink):
             fault = sent.faults[position]
             match self._verdict(fault):
                 case Verdict.REJECTED:
-                    outcomes[ids[position]] = Outcome.rejected(fault.message, code=fault.code)
+                    said = self._said(fault, by_broker=position in sent.refused)
+                    outcomes[ids[position]] = Outcome.rejected(said, code=fault.code)
                 case Verdict.RETRY:
                     outcomes[ids[position]] = Outcome.retry(code=fault.code, message=fault.message)
                 case Verdict.UNAVAILABLE:
                     stopped = stopped or fault
         return None if stopped is None else _unavailable(stopped)
+
+    def _said(self, fault: Fault, *, by_broker: bool) -> str:
+        """The fault; of a message that is too large, which limit it is. librdkafka has one sentence for all of them."""
+        if fault.code != TOO_LARGE:
+            return fault.message
+        if by_broker:
+            return "the broker refuses it: larger than max.message.bytes of the topic (message.max.bytes of the broker)"
+        most = self._config["message.max.bytes"]
+        return f"with key and headers larger than the producer's message.max.bytes, {most} (KAFKA_MESSAGE_MAX_BYTES)"
 
     def _verdict(self, fault: Fault) -> Verdict:
         return verdict_on(fault.code, one_topic=self._topic.one_topic)

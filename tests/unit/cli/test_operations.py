@@ -160,6 +160,42 @@ def test_all_dead_entries_of_a_reason_are_counted_and_discarded(
     assert [str(line.id) for line in store.entries("things", state=State.DEAD).lines] == ids[2:]
 
 
+@pytest.mark.parametrize("command", ["redrive", "discard"])
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+@pytest.mark.parametrize("limit", ["0", "-1", "9999999999"])
+def test_a_limit_that_is_none_is_refused_by_the_name_of_its_option(
+    store: SqliteStore, capsys: pytest.CaptureFixture[str], command: str, dry: list[str], limit: str
+) -> None:
+    dead(store, 1)
+    assert run(["dlq", command, "things", "--all", "--limit", limit, *dry]) == 1
+    assert capsys.readouterr() == (
+        "",
+        f"carrick: --limit: {limit} is out of range; accepted: 1 to 2147483647\n",
+    )
+    assert len(store.entries("things", state=State.DEAD).lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["dlq", "list", "things", "--limit", "0"], "--limit: 0 is out of range; accepted: 1 to 1000"),
+        (["dlq", "list", "things", "--after", "nonsense"], "--after: "),
+        (
+            ["dlq", "redrive", "things", "--all", "--spread", "-1"],
+            "--spread: -1.0 is out of range; accepted: 0 or more",
+        ),
+        (["dlq", "redrive", "things", "--all", "--spread", "1e99"], "--spread: 1e+99 is out of range; accepted: 0 to"),
+        (["gate", "close", "things", "--seconds", "-1"], "--seconds: -1.0 is out of range; accepted: 0 or more"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_the_name_of_its_option(
+    store: SqliteStore, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    del store
+    assert run(arguments) == 1
+    assert capsys.readouterr().err.startswith(f"carrick: {says}")
+
+
 def test_discard_removes_dead_entries_only(store: SqliteStore, capsys: pytest.CaptureFixture[str]) -> None:
     (gone, kept) = dead(store, 2)
     waiting = put(store)
@@ -182,7 +218,10 @@ def test_gates_are_closed_listed_and_opened(store: SqliteStore, capsys: pytest.C
     assert printed(capsys) == "No gate is closed.\n"
 
 
-@pytest.mark.parametrize("arguments", [["close", "nowhere"], ["close", "things", "team:a"], ["open", "things", "a b"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["close", "nowhere"], ["list", "--channel", "nowhere"], ["close", "things", "team:a"], ["open", "things", "a b"]],
+)
 def test_a_wrong_gate_is_one_line(store: SqliteStore, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     del store
     assert run(["gate", *arguments]) == 1
@@ -201,7 +240,7 @@ def test_drain_once_runs_the_handlers_of_an_application(
     (bad,) = put_run(store, 1, payload=b'"bad"')
     app = application(tmp_path, path, "shop_one")
     assert run(["drain", "--app", app, "--channel", "things", "--once"]) == 1
-    assert printed(capsys) == "things: claimed 4, delivered 3, retried 0, dead 1, released 0, held 0\n"
+    assert printed(capsys) == "things: claimed 4, delivered 3, retried 0, dead 1, released 0, held 0, troubled 0\n"
     assert states(store, [*good, bad]) == [State.DELIVERED] * 3 + [State.DEAD]
 
 
@@ -216,6 +255,9 @@ def test_drain_once_ends_well_when_nothing_is_left(
     assert set(report["channels"]) == {"others", "things"}
 
 
+NO_TOPICS = ("", "{x}", "{event_type", "a b")
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -226,6 +268,8 @@ def test_drain_once_ends_well_when_nothing_is_left(
         (["--to", "http", "--channel", "nowhere", "--url", "http://127.0.0.1:9/batch"], 1, "unknown channel"),
         (["--app", "no.such.module"], 1, "no module"),
         (["--to", "kafka", "--app", "x"], 2, "--app"),
+        *((["--to", "kafka", "--channel", "things", "--topic", topic], 2, "--topic: ") for topic in NO_TOPICS),
+        (["--to", "http", "--channel", "things", "--url", "ftp://cloud"], 2, "--url: 'ftp://cloud'"),
     ],
 )
 def test_a_drain_that_cannot_be_is_one_line(
@@ -251,5 +295,5 @@ def test_drain_once_to_an_endpoint_that_is_away_says_what_is_held(
     url = "http://127.0.0.1:9/batch"
     assert run(["drain", "--once", "--to", "http", "--channel", "things", "--url", url]) == 1
     out = printed(capsys)
-    assert out.splitlines()[-1] == "things: claimed 2, delivered 0, retried 0, dead 0, released 2, held 2"
+    assert out.splitlines()[-1] == "things: claimed 2, delivered 0, retried 0, dead 0, released 2, held 2, troubled 0"
     assert states(store, waiting) == [State.PENDING] * 2

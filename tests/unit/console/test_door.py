@@ -191,6 +191,29 @@ def test_a_cookie_that_was_changed_or_is_too_old_lets_nobody_in(sqlite_path: Pat
     run(sqlite_path, story)
 
 
+async def status_of(visitor: Visitor, request: bytes) -> bytes:
+    """What bytes on the wire are answered with."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(visitor.url.rpartition(":")[2]))
+    writer.write(request)
+    line = await reader.readline()
+    writer.close()
+    return line.split(b" ")[1]
+
+
+def test_bytes_that_are_no_text_are_neither_token_nor_cookie_nor_mark(sqlite_path: Path) -> None:
+    async def story(visitor: Visitor) -> None:
+        look = b"GET /api/console/overview HTTP/1.1\r\nHost: x\r\n%b\r\n\r\n"
+        assert await status_of(visitor, look % b"Authorization: Bearer \xff") == b"401"
+        assert await status_of(visitor, look % b"Cookie: carrick_console=a.\xff") == b"401"
+        assert await status_of(visitor, look % b"Cookie: carrick_console=\xff.a") == b"401"
+        _, _, headers = await visitor.ask("POST", "/api/console/session", SIGN_IN)
+        cookie = headers["Set-Cookie"].partition(";")[0].encode()
+        act = b"POST /api/console/gates/open HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nCookie: %b\r\n%b\r\n\r\n"
+        assert await status_of(visitor, act % (cookie, b"X-Console-Mark: \xff")) == b"403"
+
+    run(sqlite_path, story)
+
+
 def test_signing_out_takes_the_cookie_away(sqlite_path: Path) -> None:
     async def story(visitor: Visitor) -> None:
         await visitor.api("POST", "session", SIGN_IN)

@@ -150,6 +150,30 @@ def test_a_time_without_zone_is_refused() -> None:
         entry(occurred_at=datetime(2026, 1, 1))  # noqa: DTZ001
 
 
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_time_that_its_zone_takes_out_of_the_calendar_is_refused(moment: str) -> None:
+    with pytest.raises(InvalidInput, match=r"^occurred_at: is out of range; accepted: the years 2 to 9998$"):
+        entry(occurred_at=datetime.fromisoformat(moment))
+
+
+@pytest.mark.parametrize("year", [1, 9999])
+def test_a_year_that_no_ingest_takes_is_refused(year: int) -> None:
+    with pytest.raises(InvalidInput, match=r"^occurred_at: is out of range; accepted: the years 2 to 9998$"):
+        entry(occurred_at=datetime(year, 6, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("year", [2, 9998])
+def test_the_first_and_the_last_year_that_an_ingest_takes_are_accepted(year: int) -> None:
+    moment = datetime(year, 6, 1, tzinfo=UTC)
+    assert entry(occurred_at=moment).occurred_at == moment
+
+
+@pytest.mark.parametrize("payload", [rb'"\ud83d"', rb'{"a":"\udfff and more"}', rb'"\ud83d\u0041"'])
+def test_half_of_a_surrogate_pair_in_bytes_is_refused_by_name(payload: bytes) -> None:
+    with pytest.raises(InvalidPayload, match=r"^payload: contains a lone surrogate; accepted: whole surrogate pairs$"):
+        encode_payload(payload)
+
+
 @pytest.mark.parametrize(
     "headers",
     [[], "x", {1: 2}, {"a": object()}, {"a": "\x00"}, {"a": "\ud800"}, {"a": "x" * 70_000}, {"n": float("nan")}],

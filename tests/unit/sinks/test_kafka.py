@@ -62,10 +62,16 @@ def test_acknowledged_entries_are_delivered(cluster: MockCluster) -> None:
 def test_a_message_that_is_too_large_for_the_client_is_rejected_and_the_others_go_on(cluster: MockCluster) -> None:
     topic = cluster.new_topic()
     small, other = claimed_run(2, event_type=topic)
-    large = claimed(event_type=topic, payload=b"x" * 2_000_000)
+    large = claimed(event_type=topic, payload=b"x" * 2 * 1024 * 1024)
     outcomes = results(send(cluster, [small, large, other])).outcomes
     assert (outcomes[small.id], outcomes[other.id]) == (DELIVERED, DELIVERED)
     assert (outcomes[large.id].kind, outcomes[large.id].code) == (OutcomeKind.REJECTED, "MSG_SIZE_TOO_LARGE")
+    assert "the producer's message.max.bytes, 2097152" in str(outcomes[large.id].message)
+
+
+def test_a_message_as_large_as_the_caller_allows_is_delivered(cluster: MockCluster) -> None:
+    entry = claimed(event_type=cluster.new_topic(), payload=b"x" * 3_000_000)
+    assert kinds(send(cluster, [entry], config={"message.max.bytes": 4_000_000})) == ["delivered"]
 
 
 def test_a_message_that_the_broker_refuses_alone_is_rejected(cluster: MockCluster) -> None:
@@ -73,6 +79,7 @@ def test_a_message_that_the_broker_refuses_alone_is_rejected(cluster: MockCluste
     cluster.fail_next(PRODUCE, KafkaError.MSG_SIZE_TOO_LARGE)
     outcome = results(send(cluster, [entry])).outcomes[entry.id]
     assert (outcome.kind, outcome.code) == (OutcomeKind.REJECTED, "MSG_SIZE_TOO_LARGE")
+    assert "max.message.bytes of the topic" in str(outcome.message)
 
 
 def test_of_messages_refused_together_each_is_tried_alone(cluster: MockCluster) -> None:

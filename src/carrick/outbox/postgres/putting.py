@@ -83,7 +83,7 @@ def _before_bulk(entries: Sequence[NewEntry]) -> Steps[Before]:
         if entry.channel not in largest:
             yield from _raise_problem("unknown_channel", entry)
         if len(entry.payload) > largest[entry.channel]:
-            raise _too_large(entry)
+            raise _too_large(entry, largest[entry.channel])
     return Before(now, seqs, any(bounded or ()))
 
 
@@ -101,7 +101,8 @@ def _raise_problem(problem: str, entry: NewEntry) -> Steps[None]:
             rows = yield Statement(query(PACKAGE, "channels"), {})
             raise UnknownChannel(entry.channel, _names(rows))
         case "payload_too_large":
-            raise _too_large(entry)
+            rows = yield Statement(query(PACKAGE, "before_bulk"), {"channels": [entry.channel], "count": 0})
+            raise _too_large(entry, rows[0][3][0])
         case "id_reused":
             raise InvalidInput("id", "is that of an entry with another key", "a UUID that is new, or none")
         case "key_reused":
@@ -116,7 +117,6 @@ def _names(rows: Iterable[Row]) -> list[str]:
     return [row[0] for row in rows]
 
 
-def _too_large(entry: NewEntry) -> PayloadTooLarge:
-    return PayloadTooLarge(
-        "payload", f"has {len(entry.payload)} bytes", f"max_payload_bytes of channel {entry.channel!r}"
-    )
+def _too_large(entry: NewEntry, most: int) -> PayloadTooLarge:
+    accepted = f"at most {most} bytes (max_payload_bytes of channel {entry.channel!r})"
+    return PayloadTooLarge("payload", f"has {len(entry.payload)} bytes", accepted)

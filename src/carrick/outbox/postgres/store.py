@@ -67,6 +67,7 @@ from carrick.outbox.store import (
     MOST_DISCARDED,
     MOST_SIGNS,
     MOST_TENANTS,
+    MOST_TROUBLED,
     RECEIPT_DAYS,
 )
 from carrick.outbox.wording import cleaned, intent_text
@@ -309,6 +310,10 @@ class PostgresStore:
             ChannelStats(**dict(zip(fields, (*row, tuple(approximate)), strict=True)))
             for *row, approximate in self._rows("stats")
         ]
+
+    def troubled(self, channel: str) -> int:
+        ((count,),) = self._pinned("troubled", channel=channel, most=MOST_TROUBLED)
+        return int(count)
 
     def entries(
         self,

@@ -96,6 +96,12 @@ def dead(connection: sqlite3.Connection, channel: str, reason: str | None, most:
     ]
 
 
+def troubled(connection: sqlite3.Connection, channel: str, most: int) -> int:
+    """How many waiting entries were tried in vain."""
+    ((count,),) = rows(connection, "troubled", channel=channel, most=most)
+    return int(count)
+
+
 def tenants(connection: sqlite3.Connection, channel: str, **limits: int) -> list[TenantWaiting]:
     """The tenants with the most waiting entries."""
     found = rows(connection, "tenants", channel=channel, **limits)

@@ -86,7 +86,7 @@ def _known(entry: NewEntry, params: dict[str, Any]) -> Steps[Put | None]:
     if name is None:
         yield from _unknown_channel(entry)
     if len(entry.payload) > max_payload_bytes:
-        raise _too_large(entry)
+        raise _too_large(entry, max_payload_bytes)
     found = _same_entry(entry, known[:6]) or _same_memory(entry, known[6:])
     if found is None and full:
         raise BacklogFull(entry.channel)
@@ -130,7 +130,7 @@ def _before_bulk(entries: Sequence[NewEntry]) -> Steps[_Before]:
         if entry.channel not in largest:
             yield from _unknown_channel(entry)
         if len(entry.payload) > largest[entry.channel]:
-            raise _too_large(entry)
+            raise _too_large(entry, largest[entry.channel])
     *_, now = rows[0]
     return _Before(now, any(row[2] for row in rows), any(row[3] for row in rows))
 
@@ -199,7 +199,6 @@ def _unknown_channel(entry: NewEntry) -> Steps[None]:
     raise UnknownChannel(entry.channel, [row[0] for row in rows])
 
 
-def _too_large(entry: NewEntry) -> PayloadTooLarge:
-    return PayloadTooLarge(
-        "payload", f"has {len(entry.payload)} bytes", f"max_payload_bytes of channel {entry.channel!r}"
-    )
+def _too_large(entry: NewEntry, most: int) -> PayloadTooLarge:
+    accepted = f"at most {most} bytes (max_payload_bytes of channel {entry.channel!r})"
+    return PayloadTooLarge("payload", f"has {len(entry.payload)} bytes", accepted)

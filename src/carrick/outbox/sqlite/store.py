@@ -60,7 +60,15 @@ from carrick.outbox.sqlite.group_commit import GroupCommit
 from carrick.outbox.sqlite.moment import microseconds, moment, span
 from carrick.outbox.sqlite.putting import put_many_steps
 from carrick.outbox.sqlite.watching import SqliteWatch
-from carrick.outbox.store import MOST_CHARACTERS, MOST_COUNTED, MOST_DEAD, MOST_DISCARDED, MOST_SIGNS, MOST_TENANTS
+from carrick.outbox.store import (
+    MOST_CHARACTERS,
+    MOST_COUNTED,
+    MOST_DEAD,
+    MOST_DISCARDED,
+    MOST_SIGNS,
+    MOST_TENANTS,
+    MOST_TROUBLED,
+)
 from carrick.outbox.wording import intent_text
 
 MOST_REDRIVEN = 2**31 - 1
@@ -277,6 +285,10 @@ class SqliteStore:
     def stats(self) -> list[ChannelStats]:
         with self._database.read() as connection:
             return looking.stats(connection)
+
+    def troubled(self, channel: str) -> int:
+        with self._database.read() as connection:
+            return looking.troubled(connection, channel, MOST_TROUBLED)
 
     def entries(
         self,

@@ -151,3 +151,11 @@ class DeadContract:
         assert discard_all(store, "things", limit=3) == (3, False)
         assert discard_all(store, "things", seconds=0) == (2, True)
         assert discard_all(store, "things", seconds=60) == (4, False)
+
+    @pytest.mark.parametrize("limit", [0, -1, 2**31])
+    def test_a_limit_that_is_none_removes_nothing(self, store: Store, limit: int) -> None:
+        declare(store)
+        kept = entries_in(store, State.DEAD, 1)
+        with pytest.raises(InvalidInput, match=f"^limit: {limit} is out of range"):
+            discard_all(store, "things", limit=limit)
+        assert listed(store) == kept

@@ -87,6 +87,14 @@ class PutContract:
             store.put(sample(payload=b'"012345678"'))
         assert [entry.payload for entry in claim(store)] == [b'"01234567"']
 
+    def test_a_payload_that_is_too_large_is_refused_with_the_bytes_that_are_accepted(self, store: Store) -> None:
+        declare(store, max_payload_bytes=10)
+        says = r"^payload: has 11 bytes; accepted: at most 10 bytes \(max_payload_bytes of channel 'things'\)$"
+        with pytest.raises(PayloadTooLarge, match=says):
+            store.put(sample(payload=b'"012345678"'))
+        with pytest.raises(PayloadTooLarge, match=says):
+            store.put_many([sample(payload=b"1"), sample(payload=b'"012345678"')])
+
     @pytest.mark.parametrize("payload", PAYLOADS, ids=lambda payload: payload[:12].decode(errors="replace"))
     def test_the_bytes_put_are_the_bytes_claimed(self, store: Store, payload: bytes) -> None:
         declare(store)

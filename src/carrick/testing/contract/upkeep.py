@@ -259,3 +259,38 @@ class StatsContract:
         assert stats.last_success_at is not None
         assert timedelta(0) <= stats.last_error_at - start < timedelta(seconds=60)
         assert stats.last_success_at - start >= timedelta(seconds=100)
+
+    def test_troubled_are_the_waiting_entries_that_were_tried_in_vain(self, store: Store) -> None:
+        declare(store)
+        declare(store, "others")
+        retried, unsure, released, dead, _ = put_run(store, 5)
+        put(store, "others")
+        batch = claim(store)
+        finish_each(store, claim(store, "others"), Outcome.retry(after=HOUR))
+        outcomes = [Outcome.retry(after=HOUR, code="x"), Outcome.unsure(after=HOUR), Outcome.released()]
+        store.finish(batch.token, dict(zip([retried, unsure, released], outcomes, strict=True)))
+        store.finish(batch.token, {dead: Outcome.rejected()})
+        put(store, delay_seconds=HOUR)
+        assert (store.troubled("things"), store.troubled("others")) == (2, 1)
+
+    def test_what_is_tried_again_is_not_troubled_meanwhile_nor_when_it_has_gone_through(
+        self, store: Store, clock: Clock
+    ) -> None:
+        declare(store)
+        put(store)
+        finish_each(store, claim(store), Outcome.retry())
+        clock.shift(HOUR)
+        again = claim(store)
+        assert store.troubled("things") == 0
+        store.release(again.token)
+        assert store.troubled("things") == 1
+        store.finish_all(claim(store).token)
+        assert store.troubled("things") == 0
+
+    def test_what_a_dead_worker_had_in_hand_was_not_tried_in_vain(self, store: Store, clock: Clock) -> None:
+        declare(store)
+        put(store)
+        claim(store, lease_seconds=10)
+        clock.shift(11)
+        assert store.release_expired("things") == 1
+        assert store.troubled("things") == 0
