@@ -22,6 +22,15 @@ def take(db: Connection, worker: str) -> int:
     return run(db, f"update sync_outbox set status = 'claimed', claimed_by = '{worker}' where status = 'pending'")
 
 
+def test_a_row_that_is_made_due_wakes_a_relay_that_rests(db: Connection) -> None:
+    put(db)
+    run(db, "update sync_outbox set next_attempt_at = now() + interval '1 hour'")
+    run(db, "insert into carrick.sleeper (channel, owner, until) values ('cloud', 'r', now() + interval '1 hour')")
+    run(db, "listen carrick_put")
+    run(db, "update sync_outbox set next_attempt_at = now()")
+    assert [heard.payload for heard in db.notifies(timeout=20, stop_after=1)] == ["cloud"]
+
+
 def test_ageing_some_rows_splits_their_lease_and_leaves_the_rest(db: Connection) -> None:
     put(db, 6)
     assert take(db, "dead-pod-1") == 6

@@ -240,7 +240,9 @@ end $$;
 
 create function carrick._compat_due(p_seq bigint, p_due timestamptz) returns void
   language sql as $$
-  update carrick.work w set due = p_due, rank = carrick._rank(p_due, w.priority) where w.seq = p_seq
+  with moved as (
+    update carrick.work w set due = p_due, rank = carrick._rank(p_due, w.priority) where w.seq = p_seq returning w.channel)
+  select carrick._wake(m.channel) from moved m
 $$;
 
 -- What an entry went through before it came here.
