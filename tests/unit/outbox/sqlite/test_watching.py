@@ -4,27 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import sys
 from contextlib import closing
-from itertools import accumulate, pairwise
 from pathlib import Path
 
-import pytest
-
 from carrick.outbox.sqlite.store import SqliteStore
-from carrick.outbox.sqlite.watching import LOOKS, SqliteWatch
+from carrick.outbox.sqlite.watching import SqliteWatch
 from carrick.testing.samples import sample
-
-WAYS = ["reports", "looks"] if sys.platform == "linux" else ["looks"]
-
-
-@pytest.fixture(params=WAYS, autouse=True)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """With the kernel's reports, and where there are none."""
-    chosen: str = request.param
-    if chosen == "looks":
-        monkeypatch.setattr(sys, "platform", "other")
-    return chosen
 
 
 def insert(path: Path) -> None:
@@ -95,7 +80,18 @@ def test_the_log_file_may_be_made_anew(path: Path, store: SqliteStore) -> None:
     asyncio.run(main())
 
 
-def test_a_commit_that_took_long_is_looked_for_soon_after_compared_with_what_it_took() -> None:
-    since = list(accumulate(LOOKS))
-    assert since[-1] > 10
-    assert all(after - before <= max(0.0011, 0.1 * before) for before, after in pairwise([0.0, *since]))
+def test_a_commit_is_noticed_behind_a_symbolic_link(path: Path, store: SqliteStore) -> None:
+    link = path.with_name("elsewhere") / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(path)
+
+    async def main() -> None:
+        watch = SqliteWatch(link)
+        waiting = asyncio.create_task(watch.next())
+        await asyncio.sleep(0)
+        await asyncio.to_thread(insert, path)
+        async with asyncio.timeout(30):
+            await waiting
+        await watch.close()
+
+    asyncio.run(main())
