@@ -9,10 +9,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import IsolationLevel
 
 from carrick.entry import Batch, State
 from carrick.errors import StoreUnavailable
 from carrick.outbox.channel import Channel
+from carrick.outbox.outbox import Outbox
 from carrick.outbox.postgres import watching
 from carrick.outbox.postgres.store import PostgresStore
 from carrick.outbox.postgres.watching import PostgresWatch
@@ -77,6 +79,32 @@ def test_a_lost_connection_is_told_and_the_next_wait_listens_anew(newest_postgre
         return heard
 
     assert asyncio.run(main()) == "a"
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["one put", "many at once"])
+@pytest.mark.parametrize("isolation", [IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE], ids=str)
+def test_a_put_notifies_who_has_gone_to_rest_since_its_transaction_took_its_snapshot(
+    newest_postgres_dsn: str, isolation: IsolationLevel, together: bool
+) -> None:
+    with (
+        Outbox.connect(newest_postgres_dsn) as outbox,
+        psycopg.connect(newest_postgres_dsn) as producer,
+        psycopg.connect(newest_postgres_dsn, autocommit=True) as listener,
+    ):
+        outbox.channel("c")
+        producer.isolation_level = isolation
+        producer.execute("select from carrick.channel")
+        outbox.store.rest("c", "relay-1", 60)
+        listener.execute("listen carrick_put")
+        for n in range(2):
+            if together:
+                outbox.put_many(producer, [{"channel": "c", "event_type": "e", "payload": n}])
+            else:
+                outbox.put(producer, channel="c", event_type="e", payload=n)
+        producer.commit()
+        listener.execute("notify carrick_put, 'the end'")
+        heard = [notify.payload for notify in listener.notifies(timeout=0)]
+    assert heard == ["c", "the end"]
 
 
 ASKED: dict[str, Any] = {"max_rows": 10, "max_bytes": 100_000, "fresh_seconds": None}

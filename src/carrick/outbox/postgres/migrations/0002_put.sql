@@ -186,12 +186,14 @@ begin
 end $$;
 
 -- Notifies the relays of a channel if one of them rests: NOTIFY takes a lock at commit, so it is for sleepers only. First it locks `work` as
--- a write does: a relay that rests looks for such locks after it is seen to rest, so one of the two sees the other.
+-- a write does: a relay that rests looks for such locks after it is seen to rest, so one of the two sees the other. A transaction that
+-- keeps its first snapshot cannot see who has gone to rest since, so it always notifies.
 create function carrick._wake(p_channel text) returns void
   language plpgsql as $$
 begin
   lock table carrick.work in row exclusive mode;
-  if exists (select from carrick.sleeper s where s.channel = p_channel and s.until > carrick.clock()) then
+  if current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+     or exists (select from carrick.sleeper s where s.channel = p_channel and s.until > carrick.clock()) then
     perform pg_notify('carrick_put', p_channel);
   end if;
 end $$;
@@ -284,7 +286,8 @@ begin
   values (v_seq, id, p_channel, p_tenant_id, p_principal, p_group_key, v_size, p_priority, v_due,
           carrick._rank(v_due, p_priority), v_now + p_max_wait_seconds * interval '1 second', p_delay_seconds is not null);
   state := 'pending';
-  if exists (select from carrick.sleeper s where s.channel = p_channel and s.until > v_now) then -- as _wake
+  if current_setting('transaction_isolation') in ('repeatable read', 'serializable') -- as _wake
+     or exists (select from carrick.sleeper s where s.channel = p_channel and s.until > v_now) then
     perform pg_notify('carrick_put', p_channel);
   end if;
 end $$;
