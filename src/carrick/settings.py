@@ -16,12 +16,14 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import msgspec
 
 from carrick.variables import (
+    Network,
     Secret,
     choice,
     existing_file,
     host,
     listed,
     mask_url,
+    networks,
     number,
     read_variables,
     refused,
@@ -134,6 +136,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sync_grace_seconds: float = 20.0
     internal_admin_enabled: bool = False
     admin_token: str = ""
+    trusted_proxies: tuple[Network, ...] = ()
+    """Whose word counts about where a request came from."""
     kafka: KafkaSettings = KafkaSettings()
     contacts_channel: str = "events"
     contacts_default_region: str = ""
@@ -192,6 +196,7 @@ def read_settings(
         sync_grace_seconds=number(values, "SYNC_GRACE_SECONDS", 20.0, 0, 3_600),
         internal_admin_enabled=yes(values, "INTERNAL_ADMIN_ENABLED"),
         admin_token=_admin_token(values),
+        trusted_proxies=networks(values, "TRUSTED_PROXIES"),
         kafka=_kafka(values),
         contacts_channel=values.get("CONTACTS_CHANNEL") or "events",
         contacts_default_region=region(values, "CONTACTS_DEFAULT_REGION"),

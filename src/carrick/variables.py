@@ -6,6 +6,7 @@ A variable that is set to nothing counts as not set.
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import os
 import re
@@ -21,6 +22,7 @@ YES_AND_NO = {"true": True, "1": True, "yes": True, "on": True, "false": False, 
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 Choice = TypeVar("Choice", bound=str)
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Secret(str):
@@ -139,6 +141,17 @@ def region(values: Mapping[str, str], variable: str) -> str:
     if text and not re.fullmatch(r"[A-Z]{2}", text):
         raise refused(variable, text, "a country of two letters, as in GB")
     return text
+
+
+def networks(values: Mapping[str, str], variable: str) -> tuple[Network, ...]:
+    """Addresses and networks, with commas."""
+    found = []
+    for item in listed(values.get(variable, "")):
+        try:
+            found.append(ipaddress.ip_network(item, strict=False))
+        except ValueError:
+            raise refused(variable, item, "addresses or networks with commas, as in 10.0.0.0/8, ::1") from None
+    return tuple(found)
 
 
 def existing_file(values: Mapping[str, str], variable: str) -> str:

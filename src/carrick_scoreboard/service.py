@@ -23,6 +23,7 @@ from carrick.web.headers import secure
 from carrick.web.probes import described
 from carrick.web.routes import Route, application
 from carrick.web.server import metrics_app, serving
+from carrick.web.tokens import AdminToken
 from carrick_scoreboard import upkeep
 from carrick_scoreboard.console import ScoreboardPlug
 from carrick_scoreboard.delivery import SCORES
@@ -154,6 +155,7 @@ class Scoreboard:
             self._store,
             self._threads,
             self._settings,
+            AdminToken(self._settings.admin_token, self._settings.trusted_proxies),
             service="scoreboard",
             history=self._history,
             plug=ScoreboardPlug(self._tables, parts),

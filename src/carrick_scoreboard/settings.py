@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,8 +9,19 @@ from pathlib import Path
 import msgspec
 
 from carrick.errors import SettingsError
-from carrick.variables import Secret, listed, mask_url, number, read_variables, refused, web_address, whole, yes
-from carrick_scoreboard.addresses import Network
+from carrick.variables import (
+    Network,
+    Secret,
+    listed,
+    mask_url,
+    networks,
+    number,
+    read_variables,
+    refused,
+    web_address,
+    whole,
+    yes,
+)
 from carrick_scoreboard.osm.client import Application
 from carrick_scoreboard.osm.limits import Thresholds
 from carrick_scoreboard.sealing import KEYS_ACCEPTED, KeyRing, keys_in
@@ -74,7 +84,7 @@ def read_scoreboard_settings(
         authorize_rate=_rate(values, "DEVICE_AUTHORIZE_RATE_LIMIT", Rate(6, 60)),
         entry_rate=_rate(values, "DEVICE_ENTRY_RATE_LIMIT", Rate(1, 5)),
         keys=_keys(values),
-        trusted_proxies=_networks(values, "TRUSTED_PROXIES"),
+        trusted_proxies=networks(values, "TRUSTED_PROXIES"),
         country_header=_header(values, "COUNTRY_HEADER", "CF-IPCountry"),
     )
 
@@ -154,17 +164,6 @@ def _keys(values: Mapping[str, str]) -> KeyRing | None:
         return KeyRing(keys_in(list(items)))
     except ValueError:
         raise refused("CARRICK_SECRET_KEYS", "***", f"a list with commas of {KEYS_ACCEPTED}") from None
-
-
-def _networks(values: Mapping[str, str], variable: str) -> tuple[Network, ...]:
-    """Addresses and networks, with commas."""
-    networks = []
-    for item in listed(values.get(variable, "")):
-        try:
-            networks.append(ipaddress.ip_network(item, strict=False))
-        except ValueError:
-            raise refused(variable, item, "addresses or networks with commas, as in 10.0.0.0/8, ::1") from None
-    return tuple(networks)
 
 
 def _header(values: Mapping[str, str], variable: str, default: str) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from carrick.state.kv import Kv
-from carrick_scoreboard.addresses import Visitor, visitor_of
+from carrick.web.addresses import Visitor, visitor_of
 from carrick_scoreboard.sealing import KeyRing
 from carrick_scoreboard.settings import Rate, ScoreboardSettings
 

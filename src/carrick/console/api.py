@@ -25,6 +25,7 @@ from carrick.relay.threads import Threads
 from carrick.settings import Settings
 from carrick.web import files
 from carrick.web.routes import Call, Route, as_json
+from carrick.web.tokens import AdminToken
 
 PAYLOAD_CHARACTERS = 65_536
 
@@ -37,6 +38,7 @@ class Console:
         store: Store,
         threads: Threads,
         settings: Settings,
+        token: AdminToken,
         *,
         service: str,
         history: History | None = None,
@@ -50,7 +52,7 @@ class Console:
         self._enabled = settings.internal_admin_enabled
         self._is_demo = is_demo and not settings.admin_token
         self._plug: Plug = plug or NoPlug()
-        self._door = Door(enabled=settings.internal_admin_enabled, token=settings.admin_token, is_demo=is_demo)
+        self._door = Door(token, enabled=settings.internal_admin_enabled, is_demo=is_demo)
         self._looker = Looker(store, threads, history or History(), settings.instance_id)
         self._broadcast = Broadcast(self._looker.look)
 
@@ -134,7 +136,8 @@ class Console:
         )
         return response
 
-    async def sign_out(self, _: Call[Any, Any]) -> web.Response:
+    async def sign_out(self, call: Call[Any, Any]) -> web.Response:
+        self._door.sign_out(call.request)
         response = web.Response(status=204)
         response.del_cookie(COOKIE, path=PATH)
         return response

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
@@ -24,6 +23,7 @@ from carrick.relay.threads import Threads
 from carrick.web.probes import described, liveness, readiness
 from carrick.web.problems import Problem
 from carrick.web.routes import Call, Route
+from carrick.web.tokens import AdminToken
 
 MAX_KEY = 255
 
@@ -53,12 +53,12 @@ class Engine:
 class Api:
     """The endpoints, as methods; `routes` lists them."""
 
-    def __init__(self, store: Store, threads: Threads, engine: Engine, *, admin: bool, admin_token: str) -> None:
+    def __init__(self, store: Store, threads: Threads, engine: Engine, token: AdminToken, *, admin: bool) -> None:
         self._store = store
         self._threads = threads
         self._engine = engine
+        self._token = token
         self._admin = admin
-        self._admin_token = admin_token
 
     def routes(self) -> list[Route]:
         """Every endpoint. The admin ones are there in any case, and answer 404 unless they are enabled."""
@@ -158,12 +158,7 @@ class Api:
         """Closed by default: who may not know that there is an admin API is told that there is none."""
         if not self._admin:
             raise Problem(404, "not_found", f"{request.method} {request.path}: Not Found")
-        if not self._admin_token:
-            return
-        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        same = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self._admin_token.encode())
-        if scheme.lower() != "bearer" or not same:
-            raise Problem(401, "unauthorized", "accepted: Authorization: Bearer ADMIN_TOKEN")
+        self._token.admit(request)
 
     async def take_events(self, call: Call[None, Event | list[Event]]) -> answers.Taken:
         entries = entries_of(call.body, _traceparent(call))

@@ -28,6 +28,7 @@ from carrick.variables import mask_url
 from carrick.web.headers import secure
 from carrick.web.routes import application
 from carrick.web.server import metrics_app, serving
+from carrick.web.tokens import AdminToken, is_this_machine
 
 log = logging.getLogger("carrick.forward")
 
@@ -90,15 +91,13 @@ class Forwarder:
             diagnose=self._diagnose,
             put=lambda: bells.ring(CHANNEL),
         )
-        api = Api(
-            self._store,
-            self._threads,
-            engine,
-            admin=settings.internal_admin_enabled,
-            admin_token=settings.admin_token,
-        )
+        token = AdminToken(settings.admin_token, settings.trusted_proxies)
+        if settings.internal_admin_enabled and not token.is_set and not is_this_machine(settings.host):
+            said = "ADMIN_TOKEN is not set: the admin endpoints answer 401 to all but this machine"
+            log.warning("forward.admin_closed", extra={"host": settings.host, "said": said})
+        api = Api(self._store, self._threads, engine, token, admin=settings.internal_admin_enabled)
         console = Console(
-            self._store, self._threads, settings, service="forwarder", history=history, is_demo=self._is_demo
+            self._store, self._threads, settings, token, service="forwarder", history=history, is_demo=self._is_demo
         )
         app = application([*api.routes(), *console.routes()], max_body_bytes=MAX_BODY_BYTES)
         console.attach(app)

@@ -23,6 +23,7 @@ from carrick.settings import Settings
 from carrick.web.headers import secure
 from carrick.web.routes import application
 from carrick.web.server import metrics_app, serving
+from carrick.web.tokens import AdminToken, is_this_machine
 
 log = logging.getLogger("carrick.ingest")
 
@@ -50,11 +51,17 @@ class Ingest:
         settings = self._settings
         metrics = IngestMetrics(self._store)
         guard = Guard.of(settings.cloud)
-        if guard.mode == "none" and settings.host not in ("127.0.0.1", "::1", "localhost"):
+        if guard.mode == "none" and not is_this_machine(settings.host):
             log.warning(
                 "ingest.open", extra={"host": settings.host, "said": "anybody may send: CLOUD_AUTH_MODE is none"}
             )
-        console = Console(self._store, self._threads, settings, service="ingest")
+        console = Console(
+            self._store,
+            self._threads,
+            settings,
+            AdminToken(settings.admin_token, settings.trusted_proxies),
+            service="ingest",
+        )
         routes = [*self._api(guard, metrics).routes(), *console.routes()]
         app = application(routes, max_body_bytes=MAX_BODY_BYTES + 1)
         console.attach(app)

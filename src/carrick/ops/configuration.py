@@ -45,6 +45,8 @@ def shown(name: str, value: Any) -> str:
             return str(value).lower()
         case float():
             return f"{value:g}"
+        case tuple():
+            return ", ".join(map(str, value))
         case _:
             return str(value)
 

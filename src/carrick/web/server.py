@@ -10,6 +10,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from carrick.errors import SettingsError
+from carrick.web import figures
 from carrick.web.routes import UNFOLDS
 
 STOP_SECONDS = 5.0
@@ -36,7 +37,7 @@ def metrics_app(text: Callable[[], Awaitable[bytes]]) -> web.Application:
     """`/metrics` for Prometheus."""
 
     async def show(_: web.Request) -> web.Response:
-        return web.Response(body=await text(), headers={"Content-Type": METRICS_TYPE})
+        return web.Response(body=await text() + figures.text(), headers={"Content-Type": METRICS_TYPE})
 
     app = web.Application()
     app.router.add_get("/metrics", show)

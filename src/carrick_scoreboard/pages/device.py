@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from carrick_scoreboard.addresses import Visitor
+from carrick.web.addresses import Visitor
 from carrick_scoreboard.osm.answers import Profile, Section, Term
 from carrick_scoreboard.pages.render import Html, joined, page, render
 from carrick_scoreboard.store.devices import DeviceCode

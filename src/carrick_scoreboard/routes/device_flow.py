@@ -10,9 +10,9 @@ import msgspec
 from aiohttp import web
 
 from carrick.relay.threads import Threads
+from carrick.web.addresses import Visitor
 from carrick.web.problems import Problem
 from carrick.web.routes import Call, Route, as_json
-from carrick_scoreboard.addresses import Visitor
 from carrick_scoreboard.routes.parameters import BadParameters, parameters_of
 from carrick_scoreboard.sealing import digest, short
 from carrick_scoreboard.settings import ScoreboardSettings

@@ -28,6 +28,7 @@ from carrick.settings import Settings
 from carrick.testing.samples import OWNER, claim, declare, finish_each, put, put_run
 from carrick.web.routes import application
 from carrick.web.server import serving
+from carrick.web.tokens import AdminToken
 
 SETTINGS = Settings(instance_id="one", internal_admin_enabled=True, admin_token="t")
 HEADERS = {"Authorization": "Bearer t"}
@@ -52,7 +53,7 @@ class Client:
 @asynccontextmanager
 async def serving_console(store: Store) -> AsyncIterator[tuple[Client, Console]]:
     with closing(Threads(2)) as threads:
-        console = Console(store, threads, SETTINGS, service="test")
+        console = Console(store, threads, SETTINGS, AdminToken("t"), service="test")
         app = application(console.routes(), max_body_bytes=1_000_000)
         console.attach(app)
         async with serving(app, "127.0.0.1", 0) as port, aiohttp.ClientSession() as session:

@@ -13,19 +13,21 @@ from typing import Any
 import aiohttp
 import msgspec
 import pytest
+from aiohttp.test_utils import make_mocked_request
 
 from carrick.console import door
 from carrick.console.api import Console
-from carrick.console.door import Door, WrongTokens
+from carrick.console.door import Door
 from carrick.outbox.sqlite.migrate import migrate
 from carrick.outbox.sqlite.store import SqliteStore
 from carrick.relay.threads import Threads
 from carrick.settings import Settings
 from carrick.testing.samples import declare
+from carrick.web import tokens
 from carrick.web.headers import secure
-from carrick.web.problems import Problem
 from carrick.web.routes import application
 from carrick.web.server import serving
+from carrick.web.tokens import AdminToken
 
 TOKEN = "a-token-for-tests"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -66,7 +68,7 @@ async def visiting(path: Path, *, is_demo: bool = False, **changed: Any) -> Asyn
     jar = aiohttp.CookieJar(unsafe=True)
     with closing(SqliteStore(path)) as store, closing(Threads(2)) as threads:
         declare(store)
-        console = Console(store, threads, settings, service="test", is_demo=is_demo)
+        console = Console(store, threads, settings, AdminToken(settings.admin_token), service="test", is_demo=is_demo)
         app = application(console.routes(), max_body_bytes=100_000)
         app.on_shutdown.append(console.close)
         secure(app, is_https=False)
@@ -223,17 +225,30 @@ def test_signing_out_takes_the_cookie_away(sqlite_path: Path) -> None:
     run(sqlite_path, story)
 
 
-def test_guessing_tokens_is_stopped_and_even_the_right_one_must_wait(sqlite_path: Path) -> None:
+def test_who_has_kept_a_cookie_cannot_use_it_after_the_sign_out(sqlite_path: Path) -> None:
     async def story(visitor: Visitor) -> None:
-        for guess in range(door.WRONG_TOKENS):
+        _, _, headers = await visitor.ask("POST", "/api/console/session", SIGN_IN)
+        kept = headers["Set-Cookie"].partition(";")[0]
+        await visitor.api("DELETE", "session", X_Console_Mark=await visitor.mark())
+        assert (await visitor.api("GET", "overview", Cookie=kept))[0] == 401
+        await visitor.api("POST", "session", SIGN_IN)
+        assert (await visitor.api("GET", "overview"))[0] == 200
+
+    run(sqlite_path, story)
+
+
+def test_guesses_are_told_to_wait_and_the_right_token_never(sqlite_path: Path) -> None:
+    async def story(visitor: Visitor) -> None:
+        for guess in range(tokens.WRONG_TOKENS):
             if guess % 2:
                 assert (await visitor.api("GET", "overview", Authorization=f"Bearer {guess}"))[0] == 401
             else:
                 assert (await visitor.api("POST", "session", {"token": f"{guess}", "name": "x"}))[0] == 401
-        status, _, headers = await visitor.ask("POST", "/api/console/session", SIGN_IN)
+        status, _, headers = await visitor.ask("POST", "/api/console/session", SIGN_IN | {"token": "one more"})
         assert status == 429
-        assert 1 <= int(headers["Retry-After"]) <= door.WRONG_SECONDS
-        assert (await visitor.api("GET", "overview", **BEARER))[0] == 429
+        assert 1 <= int(headers["Retry-After"]) <= tokens.WRONG_SECONDS
+        assert (await visitor.api("GET", "overview", **BEARER))[0] == 200
+        assert (await visitor.api("POST", "session", SIGN_IN))[0] == 204
 
     run(sqlite_path, story)
 
@@ -241,32 +256,11 @@ def test_guessing_tokens_is_stopped_and_even_the_right_one_must_wait(sqlite_path
 def test_who_is_signed_in_is_not_stopped_by_the_guesses_of_others(sqlite_path: Path) -> None:
     async def story(visitor: Visitor) -> None:
         await visitor.api("POST", "session", SIGN_IN)
-        for guess in range(door.WRONG_TOKENS + 1):
+        for guess in range(tokens.WRONG_TOKENS + 1):
             await visitor.api("GET", "overview", Authorization=f"Bearer {guess}")
         assert (await visitor.api("GET", "overview"))[0] == 200
 
     run(sqlite_path, story)
-
-
-def test_wrong_tokens_are_forgotten_after_a_while_and_counted_by_network() -> None:
-    now = [1000.0]
-    wrong = WrongTokens(lambda: now[0])
-    for host in range(door.WRONG_TOKENS):
-        wrong.note(f"2001:db8::{host:x}")
-    with pytest.raises(Problem):
-        wrong.check("2001:db8::ffff")
-    wrong.check("2001:db8:0:1::1")
-    wrong.check("192.0.2.1")
-    now[0] += door.WRONG_SECONDS
-    wrong.check("2001:db8::ffff")
-
-
-def test_only_so_many_addresses_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "MOST_ADDRESSES", 3)
-    wrong = WrongTokens(lambda: 0.0)
-    for host in range(9):
-        wrong.note(f"192.0.2.{host}")
-    assert len(wrong._windows) == 3
 
 
 def test_without_a_token_it_is_closed_but_in_the_demo(sqlite_path: Path) -> None:
@@ -339,17 +333,9 @@ def test_the_page_may_load_its_own_scripts_only(sqlite_path: Path) -> None:
 
 def test_a_pass_ends_by_itself() -> None:
     now = [0.0]
-    guarded = Door(enabled=True, token=TOKEN, clock=lambda: now[0])
-    value = guarded.sign_in(FakeRequest(), TOKEN, "Robin")  # type: ignore[arg-type]
+    guarded = Door(AdminToken(TOKEN), enabled=True, clock=lambda: now[0])
+    value = guarded.sign_in(make_mocked_request("POST", "/", headers={"Host": "x"}), TOKEN, "Robin")
     assert guarded._pass(value) is not None
-    assert Door(enabled=True, token="another", clock=lambda: 0.0)._pass(value) is None
+    assert Door(AdminToken("another"), enabled=True, clock=lambda: 0.0)._pass(value) is None
     now[0] = door.SIGNED_IN_SECONDS
     assert guarded._pass(value) is None
-
-
-class FakeRequest:
-    """As much of a request as signing in looks at."""
-
-    remote = "127.0.0.1"
-    host = "127.0.0.1"
-    headers: dict[str, str] = {}  # noqa: RUF012

@@ -24,6 +24,7 @@ from carrick.relay.threads import Threads
 from carrick.testing.samples import declare
 from carrick.web.routes import application
 from carrick.web.server import serving
+from carrick.web.tokens import WRONG_TOKENS, AdminToken
 
 EVENT: dict[str, Any] = {"tenant_id": "farm-1", "event_type": "reading.taken", "payload": {"n": 1}}
 EVENTS = "/api/v1/events"
@@ -68,7 +69,7 @@ class Forwarder:
             ):
                 return answer.status, await answer.json()
 
-        return self._served(asked)
+        return self.served(asked)
 
     def send(self, request: bytes) -> bytes:
         """What bytes on the wire are answered with."""
@@ -80,9 +81,9 @@ class Forwarder:
             writer.close()
             return answer
 
-        return self._served(sent)
+        return self.served(sent)
 
-    def _served(self, story: Callable[[int], Awaitable[T]]) -> T:
+    def served(self, story: Callable[[int], Awaitable[T]]) -> T:
         async def main() -> T:
             engine = Engine(
                 mode="send",
@@ -93,7 +94,7 @@ class Forwarder:
                 put=lambda: None,
             )
             with closing(Threads(2)) as threads:
-                api = Api(self.store, threads, engine, admin=self._admin, admin_token=self._token)
+                api = Api(self.store, threads, engine, AdminToken(self._token), admin=self._admin)
                 async with serving(application(api.routes(), max_body_bytes=100_000), "127.0.0.1", 0) as port:
                     return await story(port)
 
@@ -211,3 +212,16 @@ def test_a_tenant_that_no_database_can_hold_is_refused_by_name(forwarder: Forwar
 def test_a_reason_that_no_database_can_hold_is_refused_by_name(forwarder: Forwarder) -> None:
     status, problem = forwarder.ask("POST", "/api/v1/sync/redrive", {"allDlq": True, "reason": "a\x00b"})
     assert (status, problem.get("field")) == (400, "reason"), problem
+
+
+def test_wrong_tokens_of_the_admin_api_are_told_to_wait_and_the_right_one_never(store: SqliteStore) -> None:
+    async def guessed(port: int) -> list[int]:
+        statuses = []
+        async with aiohttp.ClientSession() as session:
+            for given in [*["wrong"] * (WRONG_TOKENS + 1), "right"]:
+                headers = {"Authorization": f"Bearer {given}"}
+                async with session.get(f"http://127.0.0.1:{port}{DLQ}", headers=headers) as answer:
+                    statuses.append(answer.status)
+        return statuses
+
+    assert Forwarder(store, token="right").served(guessed) == [*[401] * WRONG_TOKENS, 429, 200]

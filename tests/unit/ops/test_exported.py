@@ -16,6 +16,7 @@ import yaml  # type: ignore[import-untyped]
 
 from carrick import wiring
 from carrick.ingest.metrics import IngestMetrics
+from carrick.web import figures
 from tests.service import service
 
 ROOT = Path(__file__).parents[3]
@@ -41,7 +42,8 @@ def exported() -> dict[str, dict[str, str]]:
             async with service(f"sqlite:///{folder}/board.db") as running:
                 return await running.metrics()
 
-        texts = {"F": relay, "D": relay, "I": ingest, "S": asyncio.run(of_a_scoreboard())}
+        web = figures.text().decode()
+        texts = {"F": relay + web, "D": relay + web, "I": ingest + web, "S": asyncio.run(of_a_scoreboard())}
     return {letter: kinds(text) for letter, text in texts.items()}
 
 

@@ -16,8 +16,8 @@ from carrick.relay.threads import Threads
 from carrick.state.fallback import SharedState
 from carrick.state.sqlite.tables import SqliteTables
 from carrick.testing import SqliteClock
+from carrick.web.addresses import Visitor
 from carrick.web.headers import PagePolicy
-from carrick_scoreboard.addresses import Visitor
 from carrick_scoreboard.notes import Notes
 from carrick_scoreboard.sealing import KeyRing
 from carrick_scoreboard.settings import Rate

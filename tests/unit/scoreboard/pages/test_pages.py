@@ -9,7 +9,7 @@ from importlib import resources
 
 import pytest
 
-from carrick_scoreboard.addresses import Visitor
+from carrick.web.addresses import Visitor
 from carrick_scoreboard.osm import errors
 from carrick_scoreboard.osm.answers import Profile, Section, Term
 from carrick_scoreboard.pages import device, troubles

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from carrick.variables import Network
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 UNKNOWN = "unknown"
 """The address of a peer without one: a socket in the file system."""
@@ -30,7 +31,7 @@ class Visitor(msgspec.Struct, frozen=True):
     @property
     def neighbourhood(self) -> str:
         """What is limited as one visitor: an IPv4 address, or the /64 network of an IPv6 address."""
-        address = _parsed(self.address)
+        address = parsed(self.address)
         if not isinstance(address, ipaddress.IPv6Address):
             return self.address
         return str(ipaddress.ip_network((address, IPV6_PREFIX), strict=False))
@@ -45,17 +46,17 @@ def visitor_of(
     peer is trusted. Of the addresses forwarded, the right-most that is no trusted proxy is the visitor; left of
     something that is no address, nothing is believed.
     """
-    nearest = _parsed(peer or "")
+    nearest = parsed(peer or "")
     if nearest is None:
         return Visitor(UNKNOWN)
-    if not _among(nearest, trusted):
+    if not among(nearest, trusted):
         return Visitor(str(nearest))
     for hop in reversed(",".join(forwarded).split(",")):
-        address = _parsed(hop)
+        address = parsed(hop)
         if address is None:
             break
         nearest = address
-        if not _among(address, trusted):
+        if not among(address, trusted):
             break
     return Visitor(str(nearest), _country(countries))
 
@@ -66,11 +67,12 @@ def _country(lines: Sequence[str]) -> str:
     return said if COUNTRY.fullmatch(said) and said not in NO_COUNTRY else ""
 
 
-def _among(address: Address, networks: Sequence[Network]) -> bool:
+def among(address: Address, networks: Sequence[Network]) -> bool:
+    """Whether one of the networks has it."""
     return any(address in network for network in networks)
 
 
-def _parsed(text: str) -> Address | None:
+def parsed(text: str) -> Address | None:
     """An address, with or without a port; IPv4 inside IPv6 is IPv4."""
     text = text.strip()
     with_port = WITH_PORT.fullmatch(text)

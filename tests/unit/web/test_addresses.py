@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrick_scoreboard.addresses import Visitor, visitor_of
+from carrick.web.addresses import Visitor, visitor_of
 
 TRUSTED = [ip_network("10.0.0.0/8"), ip_network("::1"), ip_network("fd00::/8")]
 
