@@ -35,9 +35,10 @@ def down(_: Sequence[Entry]) -> Report:
 class ScriptedSink:
     """Answers with `answer`, which a test may change at any time."""
 
-    def __init__(self, answer: Answer = delivered, *, side_by_side: bool = False) -> None:
+    def __init__(self, answer: Answer = delivered, *, side_by_side: bool = False, idempotent: bool = True) -> None:
         self.answer = answer
         self.side_by_side = side_by_side
+        self.idempotent = idempotent
         self.calls: list[list[UUID]] = []
         self.arrived = asyncio.Condition()
         self.up = True

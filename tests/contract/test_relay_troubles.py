@@ -121,13 +121,14 @@ def test_a_stop_lets_what_is_under_way_end_and_claims_nothing_more(store: Store)
     assert states(store, waiting).count(State.PENDING) == 3
 
 
-def test_what_does_not_end_within_the_grace_time_goes_back_unspent(store: Store) -> None:
+@pytest.mark.parametrize("in_flight", [4, 1], ids=["places free", "all places taken"])
+def test_what_does_not_end_within_the_grace_time_goes_back_unspent(store: Store, in_flight: int) -> None:
     channel = declare(store, batch_rows=2)
     waiting = put_run(store, 2)
 
     async def story() -> None:
         sink = ScriptedSink(lambda _: _forever())
-        relay = Relay(store, sink, channel, RelaySettings(owner="relay-1", grace_seconds=0))
+        relay = Relay(store, sink, channel, RelaySettings(owner="relay-1", in_flight=in_flight, grace_seconds=0))
         work = asyncio.create_task(relay.run())
         await sink.until(lambda: len(sink.calls) == 1)
         relay.stop()

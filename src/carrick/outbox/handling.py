@@ -54,7 +54,8 @@ class Reject(Exception):
 class Handling(msgspec.Struct, frozen=True, kw_only=True):
     """A registered handler. `timeout` is in seconds, None for what the lease allows.
 
-    `idempotent`: a call that did not end in time may simply be repeated; else its outcome counts as unknown.
+    `idempotent`: a call that did not end, in time or before the process stopped, may simply be repeated; else its
+    outcome counts as unknown.
     """
 
     channel: str

@@ -71,7 +71,8 @@ class Outbox:
         """Register the decorated function, sync or async, as what delivers the channel's entries.
 
         It gets a Batch. `timeout` is in seconds, by default what the lease allows. `idempotent=False`: a call that did
-        not end in time is not simply repeated. Raises InvalidInput when the channel has a handler already.
+        not end, in time or before the process stopped, is not simply repeated. Raises InvalidInput when the channel
+        has a handler already.
         """
 
         def register(function: H) -> H:

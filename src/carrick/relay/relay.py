@@ -86,7 +86,7 @@ class Relay:
         self._size = Size(channel.batch_rows, channel.batch_bytes)
         self._width = Width(widest(channel, sink, settings.in_flight), settings.in_flight)
         self._places = asyncio.Semaphore(settings.in_flight)
-        self._stopping = False
+        self._stopping = asyncio.Event()
         self._resting = False
         self._woken = False
         self._misses = 0
@@ -100,35 +100,39 @@ class Relay:
 
     def stop(self) -> None:
         """Claim nothing more; `run` ends when what is under way is over, or the grace time is."""
-        self._stopping = True
+        self._stopping.set()
         self._bell.set()
 
     async def run(self) -> None:
         """Deliver until stopped."""
+        stopped = asyncio.create_task(self._stopping.wait())
         try:
             await self._tell(self._breaker.begin())
-            while not self._stopping:
+            while not self._stopping.is_set():
                 if len(self._workers) >= self._width.leases:
-                    await asyncio.wait(self._workers, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait({*self._workers, stopped}, return_when=asyncio.FIRST_COMPLETED)
                     continue
                 self._bell.clear()
                 await self._look()
         finally:
+            stopped.cancel()
             await self._wind_up()
 
     async def once(self) -> Tally:
         """Deliver what is due now, and what becomes due meanwhile; what became of it. For use without `run`."""
         before = msgspec.structs.replace(self.totals)
+        stopped = asyncio.create_task(self._stopping.wait())
         try:
-            while not self._stopping:
+            while not self._stopping.is_set():
                 batch, since = await self._claim()
                 if batch:
                     self._start(batch, since)
                 if not batch and not self._workers:
                     break
                 if not batch or len(self._workers) >= self._width.leases:
-                    await asyncio.wait(self._workers, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait({*self._workers, stopped}, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            stopped.cancel()
             await self._wind_up()
         return _difference(self.totals, before)
 
@@ -151,7 +155,7 @@ class Relay:
                 await asyncio.sleep(0)
                 if len(batch) >= self._size.rows:
                     await self._stir()
-            elif not self._stopping:
+            elif not self._stopping.is_set():
                 await self._rest()
         except StoreError as error:
             self._misses += 1
@@ -208,20 +212,22 @@ class Relay:
     ) -> tuple[Tally, tuple[Batch, float] | None]:
         """Deliver a batch and finish it; then the next batch, where it was asked for and may be."""
         lease = Lease(batch, since, lambda token, seconds: self._threads.call(self._store.renew, token, seconds))
-        sending = Sending(lambda entries: self._send(entries, batch.token, lease))
+        doubts: dict[UUID, Outcome] = {}
+        sending = Sending(lambda entries: self._send(entries, batch.token, lease, doubts))
         try:
             await lease.keep_during(self._deliver(batch.entries, sending))
         except LeaseLost:
             return self._lost(batch), None
-        except asyncio.CancelledError:  # the process stops: what the destination has not answered for goes back
-            await asyncio.shield(self._finish(batch, sending.outcomes, lease, claim_next=False))
+        except asyncio.CancelledError:  # the process stops: what cannot have arrived goes back
+            await asyncio.shield(self._finish(batch, sending.outcomes | doubts, lease, claim_next=False))
             raise
         self._learn(sending)
         if sending.unavailable is not None:
             await self._tell(self._breaker.failed(sending.unavailable, probe=batch.probe))
         elif batch.probe and sending.answered:
             await self._tell(self._breaker.succeeded())
-        goes_on = not self._stopping and sending.unavailable is None and len(self._workers) <= self._width.leases
+        is_held_up = self._stopping.is_set() or sending.unavailable is not None
+        goes_on = not is_held_up and len(self._workers) <= self._width.leases
         return await self._finish(batch, sending.outcomes, lease, claim_next=claim_next and goes_on)
 
     async def _deliver(self, entries: Sequence[Entry], sending: Sending) -> None:
@@ -234,28 +240,45 @@ class Relay:
             async with self._places:
                 await sending.deliver(entries)
 
-    async def _send(self, entries: Sequence[Entry], token: UUID, lease: Lease) -> Report:
+    async def _send(
+        self, entries: Sequence[Entry], token: UUID, lease: Lease, doubts: dict[UUID, Outcome]
+    ) -> Report:
         with tracing.span("deliver", self._channel.name, after=(entry.traceparent for entry in entries)):
-            report, success = await self._sent(entries, token, lease)
+            report, success = await self._sent(entries, token, lease, doubts)
             if not success:
                 tracing.fail(getattr(report, "code", ""))
             return report
 
-    async def _sent(self, entries: Sequence[Entry], token: UUID, lease: Lease) -> tuple[Report, bool]:
-        """What the sink reports, and whether the destination answered for itself."""
+    async def _sent(
+        self, entries: Sequence[Entry], token: UUID, lease: Lease, doubts: dict[UUID, Outcome]
+    ) -> tuple[Report, bool]:
+        """What the sink reports, and whether the destination answered for itself.
+
+        A delivery that ends without a report is in doubt once the sink has noted what it is about to do, and from its
+        beginning where the destination is not idempotent. `doubts` are those that were cancelled.
+        """
         loop = asyncio.get_running_loop()
         started = loop.time()
+        in_doubt = not self._sink.idempotent
 
         async def note(intent: Any) -> None:
+            nonlocal in_doubt
             await lease.hold(self._threads.call(self._store.note, token, intent))
+            in_doubt = True
 
         try:
             report = await self._sink.deliver(Delivery(entries=entries, deadline=lease.deadline, note=note))
         except LeaseLost:
             raise
+        except asyncio.CancelledError:
+            if in_doubt:
+                stopped = Outcome.unsure(code="stopped", message="the relay stopped while it was on its way")
+                doubts |= dict.fromkeys((entry.id for entry in entries), stopped)
+            raise
         except Exception as error:  # a fault in the sink: each of these entries may be its cause, none may be lost
             log.exception("relay.sink_failed", extra={"channel": self._channel.name, "entries": len(entries)})
-            fault = Outcome.retry(code=type(error).__name__, message=str(error))
+            kind = Outcome.unsure if in_doubt else Outcome.retry
+            fault = kind(code=type(error).__name__, message=str(error))
             report = Results(outcomes=dict.fromkeys((entry.id for entry in entries), fault))
         success = isinstance(report, Results) and report.unavailable is None
         self._meter.sent(self._channel.name, loop.time() - started, success=success)
@@ -381,7 +404,7 @@ class Relay:
             pass
 
     async def _wind_up(self) -> None:
-        """Let what is under way end within the grace time; give back the rest, unspent."""
+        """Let what is under way end within the grace time; give back the rest, unspent where it cannot have arrived."""
         await self._breaker.close()
         if self._workers:
             _, late = await asyncio.wait(self._workers, timeout=self._settings.grace_seconds)

@@ -33,7 +33,7 @@ class HandlerSink(Sink):
         self._handler = handler
         self._name = name_of(handler)
         self._timeout = timeout
-        self._idempotent = idempotent
+        self.idempotent = idempotent
         self._is_async = _is_async(handler)
         self._overrun: set[asyncio.Future[Any]] = set()
 
@@ -115,7 +115,7 @@ class HandlerSink(Sink):
     def _too_late(self, batch: Batch) -> Report:
         """It did not end in time: it may have done all, some or nothing of its work."""
         log.warning("handler.too_late", extra={"handler": self._name, "entries": len(batch)})
-        kind = Outcome.retry if self._idempotent else Outcome.unsure
+        kind = Outcome.retry if self.idempotent else Outcome.unsure
         return _all(batch, kind(code="timeout", message=f"{self._name} did not end in time"))
 
 

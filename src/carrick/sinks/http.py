@@ -98,8 +98,7 @@ class HttpSink(Sink):
         limited = Bandwidth(cloud.bytes_per_second) if cloud.bytes_per_second else None
         self._bandwidth = bandwidth if bandwidth is not None else limited
         self._edge_id = edge_id
-        self._idempotent = idempotent
-        self.side_by_side = idempotent
+        self.idempotent = self.side_by_side = idempotent
         self._now = now
         self._last_timestamp = 0
         self._connections: WeakSet[Any] = WeakSet()
@@ -183,7 +182,7 @@ class HttpSink(Sink):
         request_id = str(uuid4())
         content = await self._packed(entries)
         report, stale = await self._try(entries, content, request_id, delivery)
-        if stale and self._idempotent:
+        if stale and self.idempotent:
             report, _ = await self._try(entries, content, request_id, delivery)
         if isinstance(report, Refused | Unavailable):
             log.info("sink.http_failed", extra={"code": report.code, "request_id": request_id})
@@ -203,10 +202,10 @@ class HttpSink(Sink):
             answer = await self._exchange(body, self._headers(entries, content, request_id), until)
         except KNOWN_ERRORS as error:
             fault = fault_of(error, begun=body.begun)
-            unsure = body.begun and not self._idempotent
+            unsure = body.begun and not self.idempotent
             return unavailable(fault, unsure=unsure), body.reused and fault.code == "disconnected"
         sent = [entry.id for entry in entries]
-        return report_of(answer, sent, now=self._now(), idempotent=self._idempotent), False
+        return report_of(answer, sent, now=self._now(), idempotent=self.idempotent), False
 
     def _not_started(self, entries: Sequence[Entry], content: bytes, seconds: float) -> Report | None:
         """Why the request cannot be made in the time that is left, if so.

@@ -71,9 +71,9 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
     `deadline` is a time of the event loop's clock, some way before the lease ends: later than that the sink must not
     start anything, and must have given up what it started.
-    `note` writes down, durably, what the sink is about to do (JSON). Should the process die then, or the outcome be
-    unsure, the entries of a coalesced group come back together, with this as their `intent`. Raises LeaseLost, which
-    the sink lets pass: it must do nothing then.
+    `note` writes down, durably, what the sink is about to do (JSON). Should the process die or stop then, or the
+    outcome be unsure, the entries of a coalesced group come back together, with this as their `intent`. Raises
+    LeaseLost, which the sink lets pass: it must do nothing then.
     """
 
     entries: Sequence[Entry]
@@ -90,9 +90,12 @@ class Sink(Protocol):
 
     `side_by_side`: what one claim took may go out as several deliveries at once. Not where the sink notes what it is
     about to do, or is ever unsure of what it did: both are about all that was claimed together.
+    `idempotent`: what may have arrived may simply be handed over again. Where not, a delivery that ends without a
+    report (the process stops, or the sink raises) is unsure. After a `note` it is unsure in any case.
     """
 
     side_by_side: bool = False
+    idempotent: bool = True
 
     async def deliver(self, delivery: Delivery) -> Report:
         """Hand the entries over. Raises nothing on purpose: what goes wrong is a report.
