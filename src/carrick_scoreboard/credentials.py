@@ -99,11 +99,12 @@ class Credentials:
             task.add_done_callback(lambda done: self._through(user_id, done))
         return await asyncio.shield(task)
 
-    async def refused(self, credential: Credential) -> None:
-        """OSM no longer accepts it: revoked, unless the user has newer tokens by now."""
+    async def refused(self, credential: Credential) -> bool:
+        """OSM no longer accepts it: revoked, unless the user has newer tokens by now. Whether they must sign in."""
         stored = await self._threads.call(self._stored.get, credential.user_id)
-        if stored is not None and self._is_of(credential, stored):
-            await self._revoke(stored)
+        if stored is None or stored.revoked_at is not None:
+            return True
+        return self._is_of(credential, stored) and await self._revoke(stored)
 
     async def is_revoked(self, user_id: int) -> bool:
         """Whether the user must sign in again."""

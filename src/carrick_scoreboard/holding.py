@@ -12,6 +12,8 @@ from carrick_scoreboard.store.scores import CHANNEL
 log = logging.getLogger("carrick.scores")
 
 REVOKED = "auth_revoked"
+ENDED_BY_SIGN_IN = (REVOKED, "refused")
+"""What a gate's reason may begin with, for a sign-in to open it."""
 
 
 class Holding:
@@ -25,7 +27,7 @@ class Holding:
     async def hold(self, user_id: int, seconds: float | None, reason: str) -> None:
         """Hold the leader's points for so long, or until they sign in."""
         log.warning("scores.held", extra={"user_id": user_id, "seconds": seconds, "reason": reason})
-        await self._threads.call(self._store.close_gate, CHANNEL, scope_of(user_id), seconds, reason)
+        await self._threads.call(self._close, user_id, seconds, reason)
 
     async def revoked(self, user_id: int) -> None:
         """OSM no longer accepts the leader's sign-in."""
@@ -40,9 +42,18 @@ class Holding:
         users = {user.osm_user_id for user in await self._threads.call(self._stored.overview) if not user.revoked_at}
         return await self._threads.call(self._open, users)
 
+    def _close(self, user_id: int, seconds: float | None, reason: str) -> None:
+        """A sign-in looks for a closed gate after it is written down, so who closes one looks for a sign-in after."""
+        self._store.close_gate(CHANNEL, scope_of(user_id), seconds, reason)
+        if reason == REVOKED:
+            stored = self._stored.get(user_id)
+            if stored is not None and stored.revoked_at is None:
+                self._open({user_id})
+
     def _open(self, users: set[int]) -> int:
         scopes = {scope_of(user) for user in users}
-        held = [gate for gate in self._store.gates(CHANNEL) if gate.scope in scopes and gate.reason == REVOKED]
+        gates = [gate for gate in self._store.gates(CHANNEL) if gate.scope in scopes]
+        held = [gate for gate in gates if gate.reason.partition(":")[0] in ENDED_BY_SIGN_IN]
         for gate in held:
             self._store.open_gate(CHANNEL, gate.scope)
         return len(held)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from typing import NoReturn, Protocol
@@ -24,6 +25,7 @@ from carrick_scoreboard.adding import Change, Step, Verdict, happened, steps, ve
 from carrick_scoreboard.osm import errors
 from carrick_scoreboard.osm.answers import Patrol
 from carrick_scoreboard.osm.client import Credential, OsmClient
+from carrick_scoreboard.sealing import Unreadable
 from carrick_scoreboard.store.scores import Doubt, InDoubt, Scores
 
 log = logging.getLogger("carrick.scores")
@@ -34,6 +36,8 @@ BLOCK_LOOK_SECONDS = 60.0
 """How often it is looked whether OSM's block of the application has been cleared. Costs no call."""
 FIRST_PAUSE_SECONDS = 60.0
 LONGEST_PAUSE_SECONDS = 900.0
+LONGEST_HOLD_SECONDS = 3600.0
+"""How long a leader whom OSM refuses waits at most before it is tried again."""
 
 
 class Signed(Protocol):
@@ -43,8 +47,8 @@ class Signed(Protocol):
         """A credential to call OSM with. Raises OsmError."""
         ...
 
-    async def refused(self, credential: Credential) -> None:
-        """OSM no longer accepts it."""
+    async def refused(self, credential: Credential) -> bool:
+        """OSM no longer accepts it. Whether its user must sign in: False when there are newer tokens."""
         ...
 
 
@@ -81,16 +85,23 @@ class Osm:
         self.term_of = term_of
         self.shut = shut
         self.now = now
-        self._failures = 0
+        self._failures: Counter[int | None] = Counter()
 
-    def answered(self) -> None:
-        """OSM is there."""
-        self._failures = 0
+    def worked(self, user_id: int | None = None) -> None:
+        """A whole round went through, or a write of that leader."""
+        del self._failures[user_id]
 
-    def pause_seconds(self) -> float:
-        """How long to leave OSM alone after it failed: longer every time."""
-        pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0**self._failures)
-        self._failures += 1
+    def pause_seconds(self, asked: int | None = None) -> float:
+        """How long to leave OSM alone after it failed: longer every time, and no shorter than it asked for."""
+        return max(self._grown(None, LONGEST_PAUSE_SECONDS), min(asked or 0, LONGEST_HOLD_SECONDS))
+
+    def hold_seconds(self, user_id: int) -> float:
+        """How long a leader waits whom OSM has refused: longer every time."""
+        return self._grown(user_id, LONGEST_HOLD_SECONDS)
+
+    def _grown(self, whose: int | None, longest: float) -> float:
+        pause = min(longest, FIRST_PAUSE_SECONDS * 2.0 ** self._failures[whose])
+        self._failures[whose] = min(self._failures[whose] + 1, 10)
         return pause
 
 
@@ -153,9 +164,12 @@ class Round:
             if self._waiting:
                 doubts = await self._old_doubts()
                 patrols = await self._read()
-                for patrol_id in list(self._waiting):
-                    about = [doubt for doubt in doubts if doubt.patrol_id == patrol_id]
-                    await self._bring(patrol_id, patrols.get(patrol_id), about)
+                about = {
+                    patrol_id: [one for one in doubts if one.patrol_id == patrol_id] for patrol_id in self._waiting
+                }
+                for patrol_id in sorted(about, key=lambda patrol_id: bool(about[patrol_id])):
+                    await self._bring(patrol_id, patrols.get(patrol_id), about[patrol_id])
+                self._osm.worked()
         except Stop as stop:
             stopped = stop.report
         finally:
@@ -193,7 +207,6 @@ class Round:
             except errors.OsmError as error:
                 await self._excuse(user_id, credential, error)
                 continue
-            self._osm.answered()
             return {patrol.id: patrol for patrol in patrols}
         raise Stop(None)
 
@@ -205,7 +218,9 @@ class Round:
             return await self._osm.signed.usable(user_id)
         except errors.OsmError as error:
             await self._excuse(user_id, None, error)
-            return None
+        except Unreadable as error:
+            await self._hold(user_id, LONGEST_PAUSE_SECONDS, f"misconfigured: {error}")
+        return None
 
     async def _bring(self, patrol_id: str, patrol: Patrol | None, doubts: list[Doubt]) -> None:
         """Bring the points of one patrol, whose score was just read."""
@@ -285,53 +300,54 @@ class Round:
 
     async def _set_points(self, patrol: Patrol, target: int, credential: Credential) -> None:
         await self._osm.client.set_points(credential, self._section, patrol.id, target, not_after=self._last_moment)
-        self._osm.answered()
+        self._osm.worked(credential.user_id)
 
     async def _not_written(
         self, patrol: Patrol, step: Step, write_id: str, credential: Credential, error: errors.OsmError
     ) -> bool:
         """A write that did not work, or of which nobody knows; whether it happened after all."""
-        if not error.in_doubt:
-            await self._call(self._scores.settle, not_applied=step.entry_ids, write_id=write_id)
-            self._check_time()  # that it did not leave in time is no fault of OSM's
+        if isinstance(error, errors.Denied) and error.in_doubt:
+            return await self._read_back(patrol, step, credential, error)
+        if error.in_doubt:  # the old request may still arrive: whoever reads the section after that settles the doubt
+            self._give_up(error)
+        await self._call(self._scores.settle, not_applied=step.entry_ids, write_id=write_id)
+        self._check_time()  # that it did not leave in time is no fault of OSM's
+        if isinstance(error, errors.Denied):
+            self._end(step.entry_ids, Outcome.rejected(str(error), code="refused"))
+        else:
             await self._excuse(step.user_id, credential, error)
-            return False
-        unsure = Outcome.unsure(after=self._settle_seconds, code="unsure", message=str(error))
-        self._outcomes |= dict.fromkeys(_ids(self._waiting[patrol.id]), unsure)
-        if isinstance(error, errors.Unavailable | errors.BadData):
-            return await self._read_back(patrol, step, error)
-        return self._give_up(error)
+        return False
 
-    async def _read_back(self, patrol: Patrol, step: Step, error: errors.OsmError) -> bool:
-        """OSM has answered, so the request is over: what is there now tells what it did."""
+    async def _read_back(self, patrol: Patrol, step: Step, credential: Credential, error: errors.Denied) -> bool:
+        """OSM itself has answered, so the request is over: what is there now tells what it did."""
         now_there = (await self._read()).get(patrol.id, patrol)
         write = [doubt for doubt in await self._doubts() if doubt.entry_id in step.entry_ids]
-        for change in self._waiting[patrol.id]:
-            del self._outcomes[change.entry_id]
         said = await self._settle(patrol, write, now_there.points)
-        if said is Verdict.HAPPENED:
-            return True
-        if said is Verdict.DID_NOT:
-            self._end(step.entry_ids, refused(error))
-        if isinstance(error, errors.Unavailable) and error.code == "stated":
-            return False
-        return self._give_up(error)
+        if said is not Verdict.DID_NOT:
+            return said is Verdict.HAPPENED
+        if error.weight == "again":
+            self._end(step.entry_ids, Outcome.retry(code="refused", message=str(error)))
+        else:
+            await self._excuse(step.user_id, credential, error)
+        return False
 
     async def _excuse(self, user_id: int, credential: Credential | None, error: errors.OsmError) -> None:
-        """What concerns one leader holds that leader; anything else ends the round."""
+        """What concerns one leader holds that leader; anything else ends the round. Nobody's attempts are spent."""
         match error:
             case errors.RateLimited() | errors.OutOfBudget():
-                await self._osm.shut(user_id, self._seconds_until(error.until), "rate_limited")
+                await self._hold(user_id, self._seconds_until(error.until), "rate_limited")
             case errors.AuthRevoked():
-                if credential is not None:
-                    await self._osm.signed.refused(credential)
-                await self._osm.shut(user_id, None, "auth_revoked")
-            case errors.Unavailable(final=True) | errors.Unavailable(code="stated"):
-                theirs = [one for changes in self._waiting.values() for one in changes if one.user_id == user_id]
-                self._end(_ids(theirs), refused(error))
+                if credential is None or await self._osm.signed.refused(credential):
+                    await self._hold(user_id, None, "auth_revoked")
+                self._out.add(user_id)  # with newer tokens they are claimed again at once
+            case errors.Denied():
+                await self._hold(user_id, self._osm.hold_seconds(user_id), f"refused: {error}")
             case _:
                 self._give_up(error)
+
+    async def _hold(self, user_id: int, seconds: float | None, reason: str) -> None:
         self._out.add(user_id)
+        await self._osm.shut(user_id, seconds, reason)
 
     def _seconds_until(self, until: datetime | None) -> float:
         if until is None:
@@ -348,6 +364,9 @@ class Round:
                 raise Stop(Unavailable(code="osm_unreachable", message=message, connection=True))
             case errors.Misconfigured():
                 raise Stop(Unavailable(code="misconfigured", message=message, seconds=LONGEST_PAUSE_SECONDS))
+            case errors.Unavailable():
+                pause = self._osm.pause_seconds(error.seconds)
+                raise Stop(Unavailable(code="osm_unavailable", message=message, seconds=pause))
             case _:
                 pause = self._osm.pause_seconds()
                 raise Stop(Unavailable(code="osm_unavailable", message=message, seconds=pause))
@@ -384,13 +403,6 @@ def changes_by_patrol(entries: Iterable[Entry]) -> dict[str, list[Change]]:
         given = msgspec.json.decode(entry.payload, type=Points)
         waiting.setdefault(given.patrol_id, []).append(Change(entry.id, int(entry.principal or 0), given.points))
     return waiting
-
-
-def refused(error: errors.OsmError) -> Outcome:
-    """OSM said no to these points. What it will say again ends them; else it may think better of it."""
-    if isinstance(error, errors.Unavailable) and error.final:
-        return Outcome.rejected(str(error), code="refused")
-    return Outcome.retry(code="refused", message=str(error))
 
 
 def needs_review(doubt: Doubt, found: int) -> Outcome:

@@ -31,16 +31,16 @@ class Terms:
         section = profile.section(section_id)
         await self._shelf.put_term(section_id, credential.user_id, term_of(profile, section_id, now))
         if section is None:
-            raise errors.Unavailable("stated", "OSM does not show you this section any more")
+            raise errors.Denied("no_section", "OSM does not show you this section any more", "held")
         return _latest(section, now)
 
 
 def _latest(section: Section, now: datetime) -> int:
-    """Points can be given between terms, too. Raises Unavailable where there has never been a term."""
+    """Points can be given between terms, too. Raises Denied where there has never been a term."""
     running = section.term_on(today(now))
     if running is not None:
         return running.id
     if not section.terms:
-        raise errors.Unavailable("stated", "the section has no terms in OSM")
+        raise errors.Denied("no_term", "the section has no terms in OSM", "held")
     begun = [term for term in section.terms if term.starts <= today(now)] or list(section.terms)
     return max(begun, key=lambda term: (term.starts, term.id)).id

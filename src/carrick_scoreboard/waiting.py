@@ -42,10 +42,11 @@ BY_CODE: Mapping[str, tuple[Reason, str]] = {
     "auth_revoked": ("auth_revoked", "OSM wants you to sign in again. The points wait until you do."),
     "service_blocked": ("service_blocked", "OSM has blocked this service. The points wait until that is resolved."),
     "misconfigured": ("service_blocked", "OSM does not accept this service. The points wait until that is resolved."),
+    "refused": ("osm_unavailable", "OSM does not take your points: {said}. We try again."),
     "osm_unreachable": ("osm_unavailable", "OSM cannot be reached. The points will be applied when it is back."),
     "osm_unavailable": ("osm_unavailable", "OSM does not work at the moment. The points will be applied later."),
 }
-"""What the code at the beginning of a gate's reason means for a leader."""
+"""What the code at the beginning of a gate's reason means for a leader; `{said}` is what follows it."""
 
 
 def why(update: Update, gates: Iterable[Gate], now: datetime) -> Why:
@@ -84,7 +85,13 @@ def _gate_of(update: Update, gates: Iterable[Gate]) -> Why | None:
     scopes = ("*", f"tenant:{update.section_id}", f"principal:{update.osm_user_id}")
     for gate in gates:
         if gate.scope in scopes:
-            code = gate.reason.partition(":")[0]
-            reason, message = BY_CODE.get(code, ("osm_unavailable", f"Held by the operator: {gate.reason}."))
-            return Why(reason=reason, message=message, retry_at=gate.closed_until)
+            code, _, said = gate.reason.partition(": ")
+            if code not in BY_CODE:
+                return Why(
+                    reason="osm_unavailable",
+                    message=f"Held by the operator: {gate.reason}.",
+                    retry_at=gate.closed_until,
+                )
+            reason, message = BY_CODE[code]
+            return Why(reason=reason, message=message.format(said=said), retry_at=gate.closed_until)
     return None

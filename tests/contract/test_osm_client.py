@@ -60,10 +60,10 @@ async def test_a_user_without_sections_sees_none(osm: Osm) -> None:
 
 
 @story
-async def test_who_may_only_read_is_refused_for_good(osm: Osm) -> None:
+async def test_who_may_only_read_is_refused_by_osm_itself(osm: Osm) -> None:
     async with client_of(osm) as client:
         token = await osm.token(JASPER, scopes=["section:member:read"])
-        with pytest.raises(errors.Unavailable):
+        with pytest.raises(errors.Denied):
             await client.set_points(Credential(JASPER, token), SCOUTS, str(EAGLES), 77)
 
 
@@ -100,12 +100,13 @@ async def test_a_wrong_secret_is_the_operators_fault(osm: Osm) -> None:
         ({"kind": "apply_then_drop"}, errors.TimedOut, True),
         ({"kind": "drop_before_apply"}, errors.TimedOut, False),
         ({"kind": "truncated"}, errors.TimedOut, True),
-        ({"kind": "error_200"}, errors.Unavailable, False),
-        ({"kind": "err_200"}, errors.Unavailable, False),
-        ({"kind": "false_body"}, errors.Unavailable, False),
+        ({"kind": "error_200"}, errors.Denied, False),
+        ({"kind": "err_200"}, errors.Denied, False),
+        ({"kind": "false_body"}, errors.Denied, False),
         ({"kind": "empty_body"}, errors.Unavailable, False),
         ({"kind": "json_as_html"}, None, True),
         ({"kind": "invalid_json"}, errors.BadData, True),
+        ({"kind": "wrong_structure"}, errors.BadData, True),
     ],
     ids=lambda value: value["kind"] if isinstance(value, dict) else None,
 )

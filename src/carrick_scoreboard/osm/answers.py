@@ -92,8 +92,8 @@ def patrols_of(value: Any) -> tuple[Patrol, ...]:
     """
     if value == []:
         return ()
-    if not isinstance(value, dict):
-        raise Nonsense(f"patrols: expected an object, got {type(value).__name__}")
+    if not isinstance(value, dict) or not value:
+        raise Nonsense(f"patrols: expected an object with patrols, got {shown(value)}")
     if len(value) > MAX_PATROLS:
         raise Nonsense(f"patrols: {len(value)} of them")
     rows = [_row(key, given) for key, given in value.items() if key != "unallocated"]
@@ -102,6 +102,17 @@ def patrols_of(value: Any) -> tuple[Patrol, ...]:
         Patrol(str(row.patrolid), row.name, row.points)
         for row in sorted(taking_part, key=lambda row: (row.name.casefold(), row.name, row.patrolid))
     )
+
+
+def written_of(value: Any) -> None:
+    """The answer to a write, which says nothing: an empty list. Raises Nonsense: anything else is somebody else's."""
+    if value != []:
+        raise Nonsense(f"a write: expected an empty list, got {shown(value)}")
+
+
+def shown(value: Any) -> str:
+    """What kind of value it is; an answer may hold names of children, so no more of it is told."""
+    return f"{'an empty' if value in ({}, []) else 'a'} {type(value).__name__}"
 
 
 def _row(key: str, given: Any) -> _Row:

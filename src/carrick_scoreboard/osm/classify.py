@@ -1,6 +1,7 @@
 """What an answer of OSM means: one place that looks at every response, whatever was asked. Pure.
 
 OSM says "blocked" with a header or with a page of status 200, errors with status 200 and a body, and JSON as text/html.
+And it is not always OSM that answers: only what it says in its own words, by name, is taken for a refusal.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+
+from carrick.sinks.own_words import own_words
 
 BLOCK_TITLE = re.compile(rb"<title>\s*Online Scout Manager \(OSM\):\s*Blocked\s*</title>", re.IGNORECASE)
 TITLE_WITHIN = 65_536
@@ -21,6 +24,15 @@ FIRST_RETRY_SECONDS = 60
 """How long to wait after a 429 that does not say."""
 LONGEST_RETRY_SECONDS = 7 * 86_400
 MAX_MESSAGE = 200
+
+FINAL = frozenset((400, 409, 413, 415, 422))
+"""With these a refusal is about what was asked: the same will be refused again."""
+FAILED = frozenset((500, 501, 505))
+PASSING = frozenset((408, 425, 502, 503, 504))
+"""These are about the moment, whoever says them."""
+
+Weight = Literal["final", "again", "held"]
+"""What a write that OSM refuses comes to: it is over; it is tried a few times more; or its leader waits, at no cost."""
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -68,12 +80,20 @@ class Misconfigured(msgspec.Struct, frozen=True):
     message: str
 
 
-class UpstreamError(msgspec.Struct, frozen=True):
-    """OSM failed, or refused. `final`: the same request will be refused again."""
+class Denial(msgspec.Struct, frozen=True):
+    """OSM itself says no to this call of this user."""
 
     code: str
     message: str
-    final: bool = False
+    weight: Weight
+
+
+class UpstreamError(msgspec.Struct, frozen=True):
+    """OSM failed, or somebody on the way answered in its place. `seconds`: how long they ask to be left alone."""
+
+    code: str
+    message: str
+    seconds: int | None = None
 
 
 class InvalidData(msgspec.Struct, frozen=True):
@@ -82,7 +102,7 @@ class InvalidData(msgspec.Struct, frozen=True):
     message: str
 
 
-Verdict = Ok | RateLimited | ServiceBlocked | AuthRevoked | Misconfigured | UpstreamError | InvalidData
+Verdict = Ok | RateLimited | ServiceBlocked | AuthRevoked | Misconfigured | Denial | UpstreamError | InvalidData
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -96,12 +116,12 @@ class Answer(msgspec.Struct, frozen=True):
 
 def classify(response: Response, now: datetime) -> Answer:
     """What a response to a call of the API means."""
-    return _answer(response, _failure(response, now) or _unauthorised(response) or _content(response))
+    return _answer(response, _stopped(response, now) or _refusal(response, now) or _content(response))
 
 
 def classify_token(response: Response, now: datetime) -> Answer:
     """What a response of the token endpoint means: there a refused grant says that the authorisation is gone."""
-    return _answer(response, _failure(response, now) or _grant_refused(response) or _content(response))
+    return _answer(response, _stopped(response, now) or _grant_refused(response, now) or _content(response))
 
 
 def budget_of(headers: Mapping[str, str]) -> Budget:
@@ -117,7 +137,7 @@ def _answer(response: Response, verdict: Verdict) -> Answer:
     return Answer(verdict, budget_of(response.headers), response.headers.get("x-deprecated"))
 
 
-def _failure(response: Response, now: datetime) -> Verdict | None:
+def _stopped(response: Response, now: datetime) -> Verdict | None:
     """What any endpoint may say instead of an answer. A block comes first, whatever else the response is."""
     if "x-blocked" in response.headers:
         return ServiceBlocked(response.headers["x-blocked"])
@@ -125,29 +145,47 @@ def _failure(response: Response, now: datetime) -> Verdict | None:
         return ServiceBlocked("")
     if response.status == 429:
         return RateLimited(_retry_seconds(response.headers, now))
-    if response.status >= 500:
-        return UpstreamError(f"http_{response.status}", f"OSM answered with status {response.status}")
     return None
 
 
-def _unauthorised(response: Response) -> Verdict | None:
-    if response.status == 401:
-        return AuthRevoked()
-    if not 200 <= response.status < 300:
-        return UpstreamError(f"http_{response.status}", f"OSM answered with status {response.status}", final=True)
-    return None
-
-
-def _grant_refused(response: Response) -> Verdict | None:
-    """A used refresh token is 401 invalid_request or 400 invalid_grant; a wrong client is not the user's fault."""
-    if 200 <= response.status < 300:
+def _refusal(response: Response, now: datetime) -> Verdict | None:
+    """A status that is not a good one. OSM's own no has a name; a 401 of its own may have none."""
+    if _is_good(response.status):
         return None
-    error = _stated_error(_json_of(response.body)) or ""
-    if error in ("invalid_client", "unauthorized_client"):
-        return Misconfigured(error)
-    if error == "invalid_grant" or response.status == 401:
+    said = own_words(response.body)
+    if response.status == 401 and said is not None:
         return AuthRevoked()
-    return UpstreamError(error or f"http_{response.status}", f"OSM refused: {error or response.status}", final=True)
+    name = _name_of_error(said)
+    if name is None or response.status in PASSING:
+        return _not_osm(response, now)
+    return Denial(f"http_{response.status}", name, _weight(response.status))
+
+
+def _grant_refused(response: Response, now: datetime) -> Verdict | None:
+    """A used refresh token is 401 invalid_request or 400 invalid_grant; a wrong client is not the user's fault."""
+    if _is_good(response.status):
+        return None
+    name = _name_of_error(own_words(response.body))
+    if name is None or response.status >= 500 or response.status in PASSING:
+        return _not_osm(response, now)
+    if name in ("invalid_client", "unauthorized_client"):
+        return Misconfigured(name)
+    if name == "invalid_grant" or response.status == 401:
+        return AuthRevoked()
+    return Denial(name, f"OSM refused: {name}", "held")
+
+
+def _weight(status: int) -> Weight:
+    if status in FINAL:
+        return "final"
+    return "again" if status in FAILED else "held"
+
+
+def _not_osm(response: Response, now: datetime) -> UpstreamError:
+    """Nothing that OSM says of this call, by name."""
+    seconds = _asked_pause(response.headers, now) if response.status == 503 else None
+    told = f"status {response.status} came back, and no word of OSM's own about it"
+    return UpstreamError(f"http_{response.status}", told, seconds)
 
 
 def _content(response: Response) -> Verdict:
@@ -155,27 +193,27 @@ def _content(response: Response) -> Verdict:
     if not response.body.strip():
         return UpstreamError("empty", "OSM answered with nothing")
     if _is_page(response.body):
-        return UpstreamError("page", "OSM answered with a page instead of data")
+        return UpstreamError("page", "a page came back instead of data")
     value = _json_of(response.body)
     if value is msgspec.UNSET:
         return InvalidData("the answer is not JSON")
     if value is False or value is None:
-        return UpstreamError("false", "OSM answered no")
-    error = _stated_error(value)
-    if error is not None:
-        return UpstreamError("stated", error)
+        return Denial("false", "OSM answered no", "held")
+    name = _name_of_error(value)
+    if name is not None:
+        return Denial("stated", name, "again")
+    if isinstance(value, dict) and value.get("status") is False:
+        return Denial("stated", "OSM says that it did not work", "held")
     return Ok(value)
 
 
-def _stated_error(value: Any) -> str | None:
+def _name_of_error(value: Any) -> str | None:
     """The error that an answer names: `error` or `err`, a text or an object with a message."""
-    if not isinstance(value, dict):
+    said = (value.get("error") or value.get("err")) if isinstance(value, dict) else None
+    if not said:
         return None
-    said = value.get("error") or value.get("err")
-    if said:
-        text = said.get("message") if isinstance(said, dict) else said
-        return str(text or "unnamed")[:MAX_MESSAGE]
-    return "unnamed" if value.get("status") is False else None
+    text = said.get("message") if isinstance(said, dict) else said
+    return str(text or "unnamed")[:MAX_MESSAGE]
 
 
 def _json_of(body: bytes) -> Any:
@@ -186,19 +224,27 @@ def _json_of(body: bytes) -> Any:
         return msgspec.UNSET
 
 
+def _is_good(status: int) -> bool:
+    return 200 <= status < 300
+
+
 def _is_page(body: bytes) -> bool:
     return body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
 
 
 def _retry_seconds(headers: Mapping[str, str], now: datetime) -> int:
     """Retry-After in either form, else the reset of the budget, else a minute."""
-    given = headers.get("retry-after", "").strip()
-    seconds = _whole(given)
-    if seconds is None:
-        seconds = _until(given, now)
+    seconds = _asked_pause(headers, now)
     if seconds is None:
         seconds = _whole(headers.get("x-ratelimit-reset"))
     return min(max(FIRST_RETRY_SECONDS if seconds is None else seconds, 1), LONGEST_RETRY_SECONDS)
+
+
+def _asked_pause(headers: Mapping[str, str], now: datetime) -> int | None:
+    """Retry-After in either form."""
+    given = headers.get("retry-after", "").strip()
+    seconds = _whole(given)
+    return _until(given, now) if seconds is None else seconds
 
 
 def _until(date: str, now: datetime) -> int | None:

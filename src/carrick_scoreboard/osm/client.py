@@ -16,7 +16,7 @@ import msgspec
 
 from carrick_scoreboard.osm import classify as said
 from carrick_scoreboard.osm import errors
-from carrick_scoreboard.osm.answers import Nonsense, Patrol, Profile, patrols_of, profile_of
+from carrick_scoreboard.osm.answers import Nonsense, Patrol, Profile, patrols_of, profile_of, written_of
 from carrick_scoreboard.osm.limits import Purpose, affordable
 from carrick_scoreboard.osm.standing import Standing
 
@@ -163,7 +163,7 @@ class OsmClient:
             "/ext/members/patrols/",
             credential.access_token,
             credential.user_id,
-            lambda _: None,
+            written_of,
             purpose="write",
             query={"action": "updatePatrolPoints", "sectionid": _checked_id("section", section_id)},
             form={"points": str(points), "patrolid": patrol_id},
@@ -241,6 +241,7 @@ class OsmClient:
         | said.ServiceBlocked
         | said.AuthRevoked
         | said.Misconfigured
+        | said.Denial
         | said.UpstreamError
         | said.InvalidData,
         user_id: int | None,
@@ -262,9 +263,14 @@ class OsmClient:
             case said.Misconfigured(message):
                 log.error("osm.misconfigured", extra={"endpoint": endpoint, "said": message})
                 raise errors.Misconfigured(message)
-            case said.UpstreamError(code, message, final):
+            case said.Denial(code, message, weight):
+                log.warning(
+                    "osm.denied", extra={"endpoint": endpoint, "user_id": user_id, "code": code, "said": message}
+                )
+                raise errors.Denied(code, message, weight)
+            case said.UpstreamError(code, message, seconds):
                 log.warning("osm.failed", extra={"endpoint": endpoint, "code": code, "said": message})
-                raise errors.Unavailable(code, message, final=final)
+                raise errors.Unavailable(code, message, seconds)
             case said.InvalidData(message):
                 log.error("osm.bad_data", extra={"endpoint": endpoint, "error": message})
                 raise errors.BadData(message)

@@ -6,7 +6,8 @@ OsmError
 ├── ServiceBlocked     OSM has blocked the whole application; nothing leaves until a person clears it
 ├── AuthRevoked        the user must sign in again
 ├── Misconfigured      OSM does not know this application: OSM_CLIENT_ID, OSM_CLIENT_SECRET
-├── Unavailable        OSM failed or refused; may pass, unless it is final
+├── Denied             OSM itself says no to this call of this user
+├── Unavailable        OSM failed, or somebody on the way answered in its place
 ├── TimedOut           no answer; says whether the request had left
 └── BadData            an answer that makes no sense
 """
@@ -14,6 +15,8 @@ OsmError
 from __future__ import annotations
 
 from datetime import datetime
+
+from carrick_scoreboard.osm.classify import Weight
 
 
 class OsmError(Exception):
@@ -61,13 +64,24 @@ class Misconfigured(OsmError):
         super().__init__(f"OSM does not know this application ({said}): check OSM_CLIENT_ID and OSM_CLIENT_SECRET")
 
 
-class Unavailable(OsmError):
-    """Try again later, unless it is final: then the same request will be refused again."""
+class Denied(OsmError):
+    """OSM says why. Only of a write may it be final: then the same write will be refused again."""
 
-    def __init__(self, code: str, message: str, *, final: bool = False) -> None:
+    def __init__(self, code: str, message: str, weight: Weight) -> None:
         self.code = code
-        self.final = final
-        self.in_doubt = not final
+        self.weight = weight
+        self.in_doubt = weight != "final"
+        super().__init__(message)
+
+
+class Unavailable(OsmError):
+    """Try again later; not before so many `seconds`, where that was said."""
+
+    in_doubt = True
+
+    def __init__(self, code: str, message: str, seconds: int | None = None) -> None:
+        self.code = code
+        self.seconds = seconds
         super().__init__(message)
 
 

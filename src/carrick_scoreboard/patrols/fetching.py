@@ -202,7 +202,7 @@ class Fetching:
         count = 1 if known.failure is None else known.failure.count + 1
         until = whole_second(self._now() + timedelta(seconds=pause_seconds(count)))
         is_nonsense = isinstance(error, errors.BadData | Unreadable)
-        is_personal = isinstance(error, Unreadable) or (isinstance(error, errors.Unavailable) and error.final)
+        is_personal = isinstance(error, Unreadable | errors.Denied)
         log.error(
             "patrols.fetch_failed",
             extra={
@@ -215,7 +215,7 @@ class Fetching:
         )
         failure = Failure(error="internal_error" if is_nonsense else "upstream_error", until=until, count=count)
         await self._shelf.put_failure(device.section_id, device.osm_user_id if is_personal else None, failure)
-        if isinstance(error, errors.Unavailable | errors.BadData):
+        if isinstance(error, errors.Unavailable | errors.Denied | errors.BadData):
             await self._suspect_term(device, known)
 
     async def _suspect_term(self, device: Asker, known: Known) -> None:
@@ -258,6 +258,8 @@ def _named(error: Exception) -> str:
             return "bad_data"
         case errors.Misconfigured():
             return "misconfigured"
+        case errors.Denied():
+            return "denied"
         case Unreadable():
             return "unreadable"
         case _:

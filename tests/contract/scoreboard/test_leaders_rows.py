@@ -193,10 +193,10 @@ def test_a_gate_that_a_dying_process_left_closed_is_opened_for_who_has_signed_in
     async def main() -> None:
         with closing(Threads(1)) as threads:
             holding = Holding(outbox.store, stored, threads)
+            stored.revoke(ANN, 1)
             await holding.revoked(ANN)
             await holding.revoked(BOB)
             await holding.hold(9, 60, "rate_limited")
-            stored.revoke(ANN, 1)
             assert await holding.reconcile() == 0
             stored.save(ANN, "Ann", "", TOKENS, [SECTION])
             assert await holding.reconcile() == 1

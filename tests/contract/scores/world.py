@@ -50,8 +50,11 @@ class Leaders:
             self._tokens[user_id] = await self._osm.token(user_id)
         return Credential(user_id, self._tokens[user_id])
 
-    async def refused(self, credential: Credential) -> None:
+    async def refused(self, credential: Credential) -> bool:
+        if credential.access_token != self._tokens[credential.user_id]:
+            return False
         self.revoked.add(credential.user_id)
+        return True
 
     async def sign_in(self, user_id: int) -> None:
         self.revoked.discard(user_id)
@@ -88,7 +91,8 @@ class World:
         self.clock = kind.clock
         self.threads = Threads(4)
         self._stack.callback(self.threads.close)
-        self.scores = Scores(self._stack.enter_context(closing(kind.tables())))
+        self.tables = self._stack.enter_context(closing(kind.tables()))
+        self.scores = Scores(self.tables)
         self.outbox = self._stack.enter_context(Outbox.connect(kind.url))
         self.outbox.store.declare(SCORES)
         self.notes = Notes()
@@ -145,6 +149,11 @@ class World:
         """What is due goes out."""
         settings = RelaySettings(owner="replica", in_flight=1, poll_seconds=600)
         return await Relay(self.outbox.store, sink or self.sink, SCORES, settings).once()
+
+    async def gate(self, scope: str) -> str | None:
+        """Why the gate is closed, if it is."""
+        gates = await self.threads.call(self.outbox.store.gates, SCORES.name)
+        return next((gate.reason for gate in gates if gate.scope == scope), None)
 
     async def later(self, seconds: float = 1000.0) -> None:
         await asyncio.to_thread(self.clock.shift, seconds)

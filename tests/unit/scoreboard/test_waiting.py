@@ -76,6 +76,7 @@ def test_the_state_of_an_update_tells_why_it_waits(
         ("*", "service_blocked: OSM has blocked this application", "service_blocked"),
         ("*", "osm_unreachable: no answer", "osm_unavailable"),
         ("*", "osm_unavailable: status 503", "osm_unavailable"),
+        ("principal:7", "refused: You do not have {permission}", "osm_unavailable"),
         ("tenant:40104", "camp is over", "osm_unavailable"),
     ],
 )

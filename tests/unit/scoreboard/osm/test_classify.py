@@ -10,6 +10,7 @@ import pytest
 from carrick_scoreboard.osm.classify import (
     AuthRevoked,
     Budget,
+    Denial,
     InvalidData,
     Misconfigured,
     Ok,
@@ -102,38 +103,69 @@ def test_401_means_that_the_authorisation_is_gone() -> None:
     assert verdict('HTTP/1.1 401 Unauthorized\n\n{"error":"access_denied"}') == AuthRevoked()
 
 
-@pytest.mark.parametrize("status", [500, 502, 503, 504])
+STRANGERS = ["<html><title>Attention required</title></html>", "Forbidden", '"no"', "[]", '{"title":"Access denied"}']
+"""What proxies, firewalls and captive portals say."""
+
+
+@pytest.mark.parametrize("body", ["", *STRANGERS])
+@pytest.mark.parametrize(
+    "status", [301, 302, 307, 400, 403, 404, 405, 407, 408, 410, 413, 425, 500, 502, 503, 511, 522]
+)
 @pytest.mark.parametrize("read", [verdict, token_verdict])
-def test_a_server_error_may_pass(status: int, read: Any) -> None:
-    found = read(f"HTTP/1.1 {status} Oops\n\n<html>")
+def test_what_osm_does_not_say_itself_refuses_nothing(status: int, body: str, read: Any) -> None:
+    found = read(f"HTTP/1.1 {status} No\n\n{body}")
     assert isinstance(found, UpstreamError)
-    assert (found.code, found.final) == (f"http_{status}", False)
+    assert (found.code, found.seconds) == (f"http_{status}", None)
 
 
-@pytest.mark.parametrize("status", [301, 400, 403, 404, 405])
-def test_any_other_status_is_refused_again_if_it_is_asked_again(status: int) -> None:
-    found = verdict(f"HTTP/1.1 {status} No\n\n")
-    assert isinstance(found, UpstreamError)
-    assert (found.code, found.final) == (f"http_{status}", True)
+@pytest.mark.parametrize("status", [408, 425, 502, 503, 504])
+@pytest.mark.parametrize("read", [verdict, token_verdict])
+def test_what_will_pass_is_no_refusal_whoever_says_it(status: int, read: Any) -> None:
+    assert isinstance(read(f'HTTP/1.1 {status} No\n\n{{"error":"later"}}'), UpstreamError)
+
+
+@pytest.mark.parametrize("read", [verdict, token_verdict])
+def test_503_may_say_until_when(read: Any) -> None:
+    assert read("HTTP/1.1 503 No\nRetry-After: 120\n\nSorry").seconds == 120
 
 
 @pytest.mark.parametrize(
-    ("body", "code", "message"),
+    ("status", "weight"),
     [
-        ("", "empty", "OSM answered with nothing"),
-        ("  \n", "empty", "OSM answered with nothing"),
-        ("false", "false", "OSM answered no"),
-        ("null", "false", "OSM answered no"),
-        ("<html><title>Maintenance</title></html>", "page", "OSM answered with a page instead of data"),
-        ('{"error":"No such section"}', "stated", "No such section"),
-        ('{"err":"Sorry"}', "stated", "Sorry"),
-        ('{"error":{"code":5,"message":"Try later"}}', "stated", "Try later"),
-        ('{"status":false,"error":null}', "stated", "unnamed"),
-        ('{"error":["x"]}', "stated", "['x']"),
+        *[(status, "final") for status in (400, 409, 413, 415, 422)],
+        *[(status, "held") for status in (402, 403, 404, 405, 410, 418)],
+        *[(status, "again") for status in (500, 501, 505)],
     ],
 )
-def test_a_good_status_with_a_bad_answer_is_an_error(body: str, code: str, message: str) -> None:
-    assert verdict(JSON + body) == UpstreamError(code, message)
+@pytest.mark.parametrize("form", ['{"error":"Invalid points"}', '{"err":{"code":5,"message":"Invalid points"}}'])
+def test_what_osm_refuses_by_name_is_final_for_few_statuses_only(status: int, weight: Any, form: str) -> None:
+    said = f"HTTP/1.1 {status} No\nContent-Type: text/html\n\n{form}"
+    assert verdict(said) == Denial(f"http_{status}", "Invalid points", weight)
+
+
+@pytest.mark.parametrize("body", STRANGERS[:4])
+@pytest.mark.parametrize("read", [verdict, token_verdict])
+def test_a_401_of_somebody_else_ends_no_sign_in(body: str, read: Any) -> None:
+    assert isinstance(read(f"HTTP/1.1 401 No\n\n{body}"), UpstreamError)
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("", UpstreamError("empty", "OSM answered with nothing")),
+        ("  \n", UpstreamError("empty", "OSM answered with nothing")),
+        ("<html><title>Maintenance</title></html>", UpstreamError("page", "a page came back instead of data")),
+        ("false", Denial("false", "OSM answered no", "held")),
+        ("null", Denial("false", "OSM answered no", "held")),
+        ('{"error":"No such section"}', Denial("stated", "No such section", "again")),
+        ('{"err":"Sorry"}', Denial("stated", "Sorry", "again")),
+        ('{"error":{"code":5,"message":"Try later"}}', Denial("stated", "Try later", "again")),
+        ('{"error":["x"]}', Denial("stated", "['x']", "again")),
+        ('{"status":false,"error":null}', Denial("stated", "OSM says that it did not work", "held")),
+    ],
+)
+def test_a_good_status_with_a_bad_answer_is_an_error(body: str, found: object) -> None:
+    assert verdict(JSON + body) == found
 
 
 @pytest.mark.parametrize("body", ["{", "abc", '{"a":1}}', "[" * 100_000])
@@ -147,7 +179,7 @@ def test_bytes_that_are_no_text_make_no_sense() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ['400 Bad Request\n\n{"error":"invalid_grant"}', '401 Unauthorized\n\n{"error":"invalid_request"}', "401 No\n\n"],
+    ['400 Bad Request\n\n{"error":"invalid_grant"}', '401 Unauthorized\n\n{"error":"invalid_request"}'],
 )
 def test_a_refused_refresh_token_means_that_the_authorisation_is_gone(text: str) -> None:
     assert token_verdict(f"HTTP/1.1 {text}") == AuthRevoked()
@@ -159,9 +191,13 @@ def test_an_unknown_application_is_the_operators_fault_and_no_revocation(status:
     assert token_verdict(f'HTTP/1.1 {status} No\n\n{{"error":"{error}"}}') == Misconfigured(error)
 
 
-def test_any_other_refusal_of_a_token_is_final() -> None:
+def test_any_other_refusal_of_a_token_holds_its_user() -> None:
     found = token_verdict('HTTP/1.1 400 Bad Request\n\n{"error":"invalid_scope"}')
-    assert found == UpstreamError("invalid_scope", "OSM refused: invalid_scope", final=True)
+    assert found == Denial("invalid_scope", "OSM refused: invalid_scope", "held")
+
+
+def test_a_401_of_the_token_endpoint_without_a_word_ends_no_sign_in() -> None:
+    assert isinstance(token_verdict("HTTP/1.1 401 No\n\n"), UpstreamError)
 
 
 def test_a_token_is_the_answer_of_the_token_endpoint() -> None:

@@ -238,7 +238,9 @@ def test_all_who_ask_for_a_section_at_once_share_one_call() -> None:
     [
         ("", 401, errors.AuthRevoked),
         ("oops", 500, errors.Unavailable),
-        ('{"error":"no"}', 200, errors.Unavailable),
+        ('{"error":"no"}', 200, errors.Denied),
+        ('{"error":"no"}', 400, errors.Denied),
+        ("{}", 200, errors.BadData),
         ("{", 200, errors.BadData),
         ('{"7":5}', 200, errors.BadData),
     ],
@@ -248,6 +250,26 @@ def test_every_other_answer_is_an_error_of_its_kind(body: str, status: int, erro
         async with bench(answering(body, status)) as at:
             with pytest.raises(error):
                 await at.client.patrols(WHO, 1, 2)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("body", ["{}", '{"title":"Sign in to the network"}', "true", "[1]"])
+def test_a_write_has_worked_only_when_osm_says_so_in_its_own_form(body: str) -> None:
+    async def story() -> None:
+        async with bench(answering(body)) as at:
+            with pytest.raises(errors.BadData):
+                await at.client.set_points(WHO, 4001, "7", 5)
+
+    asyncio.run(story())
+
+
+def test_a_redirect_is_not_followed() -> None:
+    async def story() -> None:
+        async with bench(answering("", 307, Location="/elsewhere")) as at:
+            with pytest.raises(errors.Unavailable):
+                await at.client.set_points(WHO, 4001, "7", 5)
+        assert len(at.requests) == 1
 
     asyncio.run(story())
 

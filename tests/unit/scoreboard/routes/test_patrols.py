@@ -312,7 +312,8 @@ async def test_failures_of_osm_are_told_and_remembered_and_old_scores_are_shown(
 async def test_a_refusal_for_one_user_does_not_keep_others_from_the_section(hall: Hall) -> None:
     async with hall.replica() as one:
         token, hazels = await hall.device(one), await hall.device(one, HAZEL)
-        await hall.osm.control("fault", kind="custom", status=403, text="{}", endpoint="patrols", user_id=ROBIN)
+        no = '{"error":"You do not have permission"}'
+        await hall.osm.control("fault", kind="custom", status=403, text=no, endpoint="patrols", user_id=ROBIN)
         refused = await one.get(token)
         answer = await one.get(hazels)
         shared = await one.get(token)

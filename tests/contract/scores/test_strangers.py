@@ -1,0 +1,127 @@
+"""Who is not OSM refuses no points: proxies, firewalls, captive portals, and half of an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.contract.scores.strangers import STRANGERS
+from tests.contract.scores.world import Kind, World, story
+from tests.osm import EAGLES, HAZEL, LIONS, ROBIN, WOLVES
+
+NO = '{"error":"You may not do this"}'
+REFUSED = "refused: You may not do this"
+
+
+async def untouched(world: World, submission: Any) -> bool:
+    """Whether all of it waits, and has cost no attempt."""
+    return all((update.state, update.attempt_count) == ("pending", 0) for update in await world.updates(submission))
+
+
+@pytest.mark.parametrize("endpoint", ["points", "patrols"])
+def test_more_answers_of_strangers_than_there_are_attempts_end_no_entry(kind: Kind, endpoint: str) -> None:
+    async def test(world: World) -> None:
+        before = {patrol: await world.osm.points(patrol) for patrol in (EAGLES, LIONS)}
+        given = await world.submit({EAGLES: 5, LIONS: 2})
+        for fault in STRANGERS:
+            await world.osm.control("fault", endpoint=endpoint, **fault)
+            await world.deliver()
+            assert await untouched(world, given), fault
+            reason = await world.gate("*")
+            assert reason is not None, fault
+            assert reason.startswith("osm_unavailable: "), fault
+            await world.osm.control("clear-faults")
+            await world.later()
+        await world.deliver()
+        assert {update.state for update in await world.updates(given)} == {"delivered"}
+        assert {patrol: await world.osm.points(patrol) for patrol in before} == {
+            EAGLES: before[EAGLES] + 5,
+            LIONS: before[LIONS] + 2,
+        }
+
+    story(kind, test)
+
+
+@pytest.mark.parametrize("status", [403, 404, 405, 410])
+def test_what_osm_does_not_allow_holds_its_leader_ever_longer_and_nobody_else(kind: Kind, status: int) -> None:
+    async def test(world: World) -> None:
+        before = await world.osm.points(EAGLES)
+        mine, theirs = await world.submit({EAGLES: 5}, ROBIN), await world.submit({EAGLES: 3}, HAZEL)
+        no = {"kind": "custom", "status": status, "text": NO, "user_id": ROBIN, "times": None}
+        await world.osm.control("fault", endpoint="points", **no)
+        await world.deliver()
+        assert await untouched(world, mine)
+        assert await world.gate(f"principal:{ROBIN}") == REFUSED
+        assert await world.gate("*") is None
+        assert [update.state for update in await world.updates(theirs)] == ["delivered"]
+        calls = len(await world.osm.calls())
+        await world.later(61)
+        await world.deliver()
+        assert len(await world.osm.calls()) > calls
+        calls = len(await world.osm.calls())
+        await world.later(61)
+        await world.deliver()
+        assert len(await world.osm.calls()) == calls
+        await world.osm.control("clear-faults")
+        await world.later(60)
+        await world.deliver()
+        assert await world.osm.points(EAGLES) == before + 8
+
+    story(kind, test)
+
+
+@pytest.mark.parametrize("status", [400, 409, 422])
+def test_what_osm_itself_refuses_of_a_write_is_over_and_leaves_the_rest_alone(kind: Kind, status: int) -> None:
+    async def test(world: World) -> None:
+        given = await world.submit({EAGLES: 5, LIONS: 2})
+        no = {"kind": "custom", "status": status, "text": NO, "content_type": "text/html"}
+        await world.osm.control("fault", endpoint="points", patrol_id=EAGLES, **no)
+        await world.deliver()
+        dead, other = await world.updates(given)
+        assert (dead.state, dead.last_error_code, other.state) == ("dead", "refused", "delivered")
+        assert dead.last_error_message == "You may not do this"
+
+    story(kind, test)
+
+
+def test_what_osm_refuses_of_a_read_refuses_no_points(kind: Kind) -> None:
+    async def test(world: World) -> None:
+        given = await world.submit({EAGLES: 5})
+        await world.osm.control("fault", endpoint="patrols", kind="custom", status=400, text=NO)
+        await world.deliver()
+        assert await untouched(world, given)
+        assert await world.gate(f"principal:{ROBIN}") == REFUSED
+        await world.later()
+        await world.deliver()
+        assert [update.state for update in await world.updates(given)] == ["delivered"]
+
+    story(kind, test)
+
+
+def test_a_patrol_whose_write_somebody_always_answers_does_not_keep_the_others_from_osm(kind: Kind) -> None:
+    async def test(world: World) -> None:
+        given = await world.submit({EAGLES: 1, LIONS: 2, WOLVES: 3})
+        await world.osm.control("fault", endpoint="points", patrol_id=EAGLES, kind="server_error", times=None)
+        for _ in range(2):
+            await world.deliver()
+            await world.later()
+        assert [update.state for update in await world.updates(given)] == ["pending", "delivered", "delivered"]
+
+    story(kind, test)
+
+
+def test_a_503_that_says_until_when_is_left_alone_until_then(kind: Kind) -> None:
+    async def test(world: World) -> None:
+        given = await world.submit({EAGLES: 5})
+        sorry = {"kind": "custom", "status": 503, "text": "Sorry", "headers": {"Retry-After": "300"}}
+        await world.osm.control("fault", endpoint="patrols", **sorry)
+        await world.deliver()
+        await world.later(299)
+        await world.deliver()
+        assert await untouched(world, given)
+        await world.later(2)
+        await world.deliver()
+        assert [update.state for update in await world.updates(given)] == ["delivered"]
+
+    story(kind, test)
