@@ -12,6 +12,7 @@ from importlib.util import find_spec
 import pytest
 
 from tests.browser import missing as browser_missing
+from tests.pgbouncer_binary import pgbouncer
 from tests.redis_binary import binary
 
 PARTS = {
@@ -49,7 +50,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.write_line(line)
     lines = [f"MISSING: {part}" for part in missing_parts()]
     lines += [f"skipped: {test}" for test in skipped(config)]
-    lines += [f"not asked for: {part}" for part in left_out(config)]
+    lines += [f"left out: {part}" for part in left_out(config)]
     terminalreporter.section("what did not run")
     for line in lines or ["nothing: the suite is whole"]:
         terminalreporter.write_line(line)
@@ -92,6 +93,8 @@ def left_out(config: pytest.Config) -> list[str]:
         parts.append("the long versions of the fault tests (make chaos)")
     if "not slow" in marks:
         parts.append("the slow tests (make test)")
+    if pgbouncer() is None:
+        parts.append("PgBouncer (not installed; the tests' own pooler stands in for it)")
     if _own_server():
         parts.append(f"{PACKAGED_SERVERS} (DATABASE_URL names the server that is used instead)")
     return parts

@@ -9,7 +9,7 @@ import asyncpg  # type: ignore[import-untyped]
 
 from carrick.outbox.adapters.adapter import drive_async, statement_only
 from carrick.outbox.adapters.placeholders import numbered
-from carrick.outbox.adapters.transaction import in_postgres_transaction
+from carrick.outbox.adapters.transaction import BEGIN, in_postgres_transaction
 from carrick.outbox.statement import Copy, Row, Step, Steps
 
 T = TypeVar("T")
@@ -18,7 +18,10 @@ ROWS_PER_CHUNK = 500
 
 
 class AsyncpgAdapter:
-    """An asyncpg connection. Values go as text, so type codecs that the caller has set change nothing."""
+    """An asyncpg connection. Values go as text, so type codecs that the caller has set change nothing.
+
+    No statement gets a name in the session: behind a pooler in transaction mode the next transaction meets another.
+    """
 
     is_async: Final[Literal[True]] = True
     dialect: Final[Literal["postgresql"]] = "postgresql"
@@ -37,10 +40,13 @@ class AsyncpgAdapter:
             await self._copy(step)
             return []
         statement = statement_only(step)
+        if statement is BEGIN:  # before it a pooler may have another session for each message
+            await self._connection.execute(statement.sql)
+            return []
         sql, slots = numbered(statement.sql)
         values = [slot.value(statement.params) for slot in slots]
-        records = await self._connection.fetch(sql, *values, record_class=asyncpg.Record)
-        return [tuple(record) for record in records]
+        prepared = await self._connection.prepare(sql, name="", record_class=asyncpg.Record)
+        return [tuple(record) for record in await prepared.fetch(*values)]
 
     async def _copy(self, step: Copy) -> None:
         schema, _, table = step.table.rpartition(".")

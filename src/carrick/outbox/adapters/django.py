@@ -8,7 +8,7 @@ from carrick.errors import UnsupportedConnection
 from carrick.outbox.adapters.adapter import Dialect, drive, statement_only
 from carrick.outbox.adapters.placeholders import lite_pyformat
 from carrick.outbox.adapters.sqlite_transaction import in_sqlite_transaction
-from carrick.outbox.adapters.transaction import in_postgres_transaction
+from carrick.outbox.adapters.transaction import in_postgres_transaction, unprepared
 from carrick.outbox.statement import Row, Step, Steps
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class DjangoAdapter:
             steps = in_sqlite_transaction(steps, driver)
         else:
             steps = in_postgres_transaction(steps, driver, autocommit=self._connection.get_autocommit())
-        with self._connection.cursor() as cursor:
+        with self._connection.cursor() as cursor, unprepared(driver):
             return drive(steps, lambda step: _perform(cursor, step, lite=lite))
 
 

@@ -60,7 +60,7 @@ class PsycopgAsyncAdapter:
 
 
 def perform(cursor: psycopg.Cursor[tuple[Any, ...]], step: Step) -> list[Row]:
-    """One step on a cursor; its rows."""
+    """One step on a cursor; its rows. Never prepared: a pooler in transaction mode may have another session next."""
     if isinstance(step, Copy):
         with cursor.copy(_copy_sql(step)) as copy:
             for text in step.texts:
@@ -69,9 +69,9 @@ def perform(cursor: psycopg.Cursor[tuple[Any, ...]], step: Step) -> list[Row]:
     sql, params = statement_only(step)
     if in_pipeline(cursor.connection):
         with cursor.connection.pipeline():  # leaving the inner pipeline waits for the answer
-            cursor.execute(_encoded(sql), params)
+            cursor.execute(_encoded(sql), params, prepare=False)
     else:
-        cursor.execute(_encoded(sql), params)
+        cursor.execute(_encoded(sql), params, prepare=False)
     return [] if cursor.rownumber is None else cast(list[Row], cursor.fetchall())
 
 
@@ -84,9 +84,9 @@ async def _perform_async(cursor: psycopg.AsyncCursor[tuple[Any, ...]], step: Ste
     sql, params = statement_only(step)
     if in_pipeline(cursor.connection):
         async with cursor.connection.pipeline():  # leaving the inner pipeline waits for the answer
-            await cursor.execute(_encoded(sql), params)
+            await cursor.execute(_encoded(sql), params, prepare=False)
     else:
-        await cursor.execute(_encoded(sql), params)
+        await cursor.execute(_encoded(sql), params, prepare=False)
     return [] if cursor.rownumber is None else cast(list[Row], await cursor.fetchall())
 
 

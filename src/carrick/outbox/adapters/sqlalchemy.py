@@ -15,7 +15,7 @@ from carrick.outbox.adapters import adapter
 from carrick.outbox.adapters.adapter import drive, statement_only
 from carrick.outbox.adapters.placeholders import colon_binds, lite_colon_binds
 from carrick.outbox.adapters.sqlite_transaction import in_sqlite_transaction
-from carrick.outbox.adapters.transaction import in_postgres_transaction
+from carrick.outbox.adapters.transaction import in_postgres_transaction, unprepared
 from carrick.outbox.statement import Row, Step, Steps
 
 T = TypeVar("T")
@@ -42,7 +42,8 @@ class SqlalchemyAdapter:
             connection.begin()  # what executing would do; done first, so that its event hooks have run
         lite = _known(connection.dialect) == "sqlite"
         steps = _sqlite(steps, connection) if lite else _postgres(steps, connection)
-        return drive(steps, lambda step: _perform(connection, step, lite=lite))
+        with unprepared(connection.connection.driver_connection):
+            return drive(steps, lambda step: _perform(connection, step, lite=lite))
 
 
 class SqlalchemyAsyncAdapter:

@@ -6,6 +6,8 @@ does not. Only statements are used, so sync and async connections share them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from carrick.outbox.statement import Statement, Steps
@@ -25,6 +27,23 @@ def in_postgres_transaction(steps: Steps[T], connection: Any, *, autocommit: boo
     if autocommit and _is_idle(connection):
         return begun(steps, BEGIN, commits=True)
     return steps
+
+
+@contextmanager
+def unprepared(driver: Any) -> Iterator[None]:
+    """Let psycopg prepare nothing meanwhile, where another library has its cursor; any other driver is left alone.
+
+    Behind a pooler in transaction mode the next transaction meets a session that does not know what was prepared.
+    """
+    given = getattr(driver, "prepare_threshold", None)
+    if given is None:
+        yield
+        return
+    driver.prepare_threshold = None
+    try:
+        yield
+    finally:
+        driver.prepare_threshold = given
 
 
 def _is_idle(connection: Any) -> bool:

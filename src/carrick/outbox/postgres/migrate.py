@@ -31,19 +31,21 @@ create table if not exists carrick.migration (
 def migrate(dsn: str, parts: Sequence[Part] = (ENGINE,)) -> list[str]:
     """Apply what is missing, each file in a transaction of its own; the titles of those applied.
 
+    The lock ends with each transaction, and nothing is prepared: a pooler in transaction mode may stand between.
     Raises SchemaTooNew when a newer release has migrated this database.
     """
     applied: list[str] = []
-    with map_errors(), psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("select pg_advisory_lock(%s)", (LOCK,))
-        try:
-            connection.execute(LEDGER)
-            for part, migration in _missing(connection, parts):
+    with map_errors(), psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as connection:
+        while True:
+            with connection.transaction():
+                connection.execute("select pg_advisory_xact_lock(%s)", (LOCK,))
+                connection.execute(LEDGER)
+                missing = _missing(connection, parts)
+                if not missing:
+                    return applied
+                part, migration = missing[0]
                 _apply(connection, part, migration)
-                applied.append(part.title(migration))
-        finally:
-            connection.execute("select pg_advisory_unlock(%s)", (LOCK,))
-    return applied
+            applied.append(part.title(migration))
 
 
 def pending(dsn: str, parts: Sequence[Part] = (ENGINE,)) -> list[str]:
@@ -82,12 +84,11 @@ def _missing(connection: psycopg.Connection[object], parts: Sequence[Part]) -> l
 
 
 def _apply(connection: psycopg.Connection[object], part: Part, migration: Migration) -> None:
-    with connection.transaction():
-        connection.execute(migration.sql.encode())  # bytes: no placeholder in them is ever read
-        connection.execute(
-            "insert into carrick.migration (part, number, name) values (%s, %s, %s)",
-            (part.name, migration.number, migration.name),
-        )
+    connection.execute(migration.sql.encode())  # bytes: no placeholder in them is ever read
+    connection.execute(
+        "insert into carrick.migration (part, number, name) values (%s, %s, %s)",
+        (part.name, migration.number, migration.name),
+    )
 
 
 def _applied(connection: psycopg.Connection[object], part: Part) -> set[int]:
