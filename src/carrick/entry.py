@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -60,10 +60,16 @@ class OutcomeKind(StrEnum):
     RELEASED = "released"
 
 
+After: TypeAlias = float | timedelta | None
+Code: TypeAlias = str | int | None
+Message: TypeAlias = str | BaseException | None
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One entry's outcome, as a sink reports it. Use the constructors: `Outcome.retry(after=30)`.
 
-    `after` is in seconds from now; `code` and `message` are kept as the entry's last error.
+    `after` is in seconds from now; `code` and `message` are kept as the entry's last error. The constructors also take
+    a timedelta, a whole number (an HTTP status) as the code, and an exception as the message.
     """
 
     kind: OutcomeKind
@@ -80,20 +86,33 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return cls(kind=OutcomeKind.DUPLICATE)
 
     @classmethod
-    def retry(cls, *, after: float | None = None, code: str | None = None, message: str | None = None) -> Self:
-        return cls(kind=OutcomeKind.RETRY, after=after, code=code, message=message)
+    def retry(cls, *, after: After = None, code: Code = None, message: Message = None) -> Self:
+        return cls(kind=OutcomeKind.RETRY, after=_seconds(after), code=_name(code), message=_text(message))
 
     @classmethod
-    def unsure(cls, *, after: float | None = None, code: str | None = None, message: str | None = None) -> Self:
-        return cls(kind=OutcomeKind.UNSURE, after=after, code=code, message=message)
+    def unsure(cls, *, after: After = None, code: Code = None, message: Message = None) -> Self:
+        return cls(kind=OutcomeKind.UNSURE, after=_seconds(after), code=_name(code), message=_text(message))
 
     @classmethod
-    def rejected(cls, message: str | None = None, *, code: str | None = None) -> Self:
-        return cls(kind=OutcomeKind.REJECTED, code=code, message=message)
+    def rejected(cls, message: Message = None, *, code: Code = None) -> Self:
+        return cls(kind=OutcomeKind.REJECTED, code=_name(code), message=_text(message))
 
     @classmethod
     def released(cls) -> Self:
         return cls(kind=OutcomeKind.RELEASED)
+
+
+def _seconds(after: After) -> float | None:
+    return after.total_seconds() if isinstance(after, timedelta) else after
+
+
+def _name(code: Code) -> str | None:
+    return f"{code:d}" if isinstance(code, int) else code
+
+
+def _text(message: Message) -> str | None:
+    """What an exception says; its name where it says nothing."""
+    return str(message) or type(message).__name__ if isinstance(message, BaseException) else message
 
 
 class NewEntry(msgspec.Struct, frozen=True, kw_only=True):

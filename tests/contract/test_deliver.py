@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 
 from carrick.entry import Batch, Outcome, State
+from carrick.errors import InvalidInput
 from carrick.outbox.handling import Reject, Retry
 from carrick.outbox.outbox import Outbox
 from carrick.outbox.sqlite.store import SqliteStore
@@ -91,6 +92,13 @@ def test_what_the_handler_raises_comes_out_and_its_batch_goes_back_unspent(outbo
     standing = outbox.store.standing(entry_id)
     assert (standing.state, standing.attempt_count) == (State.PENDING, 0)
     assert ids(deliver_all(outbox)) == [entry_id]
+
+
+def test_what_is_wrong_with_an_answer_comes_out_and_its_batch_goes_back_unspent(outbox: Outbox) -> None:
+    entry_id = put(outbox.store)
+    with pytest.raises(InvalidInput, match="after: '5' is out of range"):
+        deliver_all(outbox, lambda batch: {entry_id: Outcome.retry(after="5")})  # type: ignore[arg-type]
+    assert outbox.store.standing(entry_id).attempt_count == 0
 
 
 def test_registered_handlers_deliver_their_channels(outbox: Outbox) -> None:

@@ -27,7 +27,7 @@ from carrick.relay.lease import Lease
 from carrick.relay.meter import Meter, NoMeter, Tally, tally_of
 from carrick.relay.moment import claimed_at
 from carrick.relay.sharing import Sharing
-from carrick.relay.split import Sending
+from carrick.relay.split import Sending, complete, plain
 from carrick.relay.threads import Threads
 from carrick.sinks.sink import Delivery, LeaseLost, Report, Results, Sink
 
@@ -240,9 +240,7 @@ class Relay:
             async with self._places:
                 await sending.deliver(entries)
 
-    async def _send(
-        self, entries: Sequence[Entry], token: UUID, lease: Lease, doubts: dict[UUID, Outcome]
-    ) -> Report:
+    async def _send(self, entries: Sequence[Entry], token: UUID, lease: Lease, doubts: dict[UUID, Outcome]) -> Report:
         with tracing.span("deliver", self._channel.name, after=(entry.traceparent for entry in entries)):
             report, success = await self._sent(entries, token, lease, doubts)
             if not success:
@@ -278,7 +276,7 @@ class Relay:
         except Exception as error:  # a fault in the sink: each of these entries may be its cause, none may be lost
             log.exception("relay.sink_failed", extra={"channel": self._channel.name, "entries": len(entries)})
             kind = Outcome.unsure if in_doubt else Outcome.retry
-            fault = kind(code=type(error).__name__, message=str(error))
+            fault = kind(code=type(error).__name__, message=error)
             report = Results(outcomes=dict.fromkeys((entry.id for entry in entries), fault))
         success = isinstance(report, Results) and report.unavailable is None
         self._meter.sent(self._channel.name, loop.time() - started, success=success)
@@ -307,8 +305,11 @@ class Relay:
     async def _written(
         self, batch: Batch, outcomes: Mapping[UUID, Outcome], lease: Lease, *, claim_next: bool
     ) -> tuple[Tally, tuple[Batch, float] | None]:
-        """Write down what became of the batch: again and again while the database fails, as long as the lease lasts."""
-        given = _complete(batch, outcomes)
+        """Write down what became of the batch: again and again while the database fails, as long as the lease lasts.
+
+        What cannot be written as it is, is written plainly: else all of the batch would come back, and be repeated.
+        """
+        given, is_plain = complete(batch, outcomes), False
         loop = asyncio.get_running_loop()
         pause = FIRST_PAUSE_SECONDS
         while True:
@@ -337,6 +338,11 @@ class Relay:
                 log.warning("relay.finish_again", extra={"channel": batch.channel, "error": str(error)})
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 1.0)
+            except Exception as error:
+                log.exception("relay.outcomes_refused", extra={"channel": batch.channel, "entries": len(batch)})
+                if is_plain:
+                    return self._lost(batch), None
+                given, is_plain, claim_next = plain(batch, outcomes, error), True, False
 
     def _write(self, token: UUID, outcomes: Mapping[UUID, Outcome] | None) -> dict[UUID, State]:
         return self._store.finish_all(token) if outcomes is None else self._store.finish(token, outcomes)
@@ -415,14 +421,6 @@ class Relay:
         if self._resting:
             await self._tell(self._stir())
         self._threads.close()
-
-
-def _complete(batch: Batch, outcomes: Mapping[UUID, Outcome]) -> dict[UUID, Outcome] | None:
-    """An outcome for each entry: what was not tried is released. None when everything was delivered."""
-    delivered = Outcome.delivered()
-    if len(outcomes) == len(batch) and all(outcome == delivered for outcome in outcomes.values()):
-        return None
-    return {entry.id: outcomes.get(entry.id, Outcome.released()) for entry in batch}
 
 
 def _difference(after: Tally, before: Tally) -> Tally:

@@ -6,11 +6,11 @@ For one bad entry among n that makes at most 2·⌈log2 n⌉ + 1 calls.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import assert_never
 from uuid import UUID
 
-from carrick.entry import Entry, Outcome, OutcomeKind
+from carrick.entry import Batch, Entry, Outcome, OutcomeKind
 from carrick.relay.lanes import Part
 from carrick.sinks.sink import Refused, Report, Results, Unavailable
 
@@ -92,3 +92,26 @@ class Sending:
         middle = len(entries) // 2
         await self.deliver(entries[:middle])
         await self.deliver(entries[middle:])
+
+
+def complete(batch: Batch, outcomes: Mapping[UUID, Outcome]) -> dict[UUID, Outcome] | None:
+    """An outcome for each entry: what was not tried is released. None when everything was delivered."""
+    delivered = Outcome.delivered()
+    if len(outcomes) == len(batch) and all(outcome == delivered for outcome in outcomes.values()):
+        return None
+    return {entry.id: outcomes.get(entry.id, Outcome.released()) for entry in batch}
+
+
+def plain(batch: Batch, outcomes: Mapping[UUID, Outcome], error: Exception) -> dict[UUID, Outcome]:
+    """The same without the details, which could not be written down: what failed has failed of this error."""
+
+    def of(outcome: Outcome) -> Outcome:
+        match getattr(outcome, "kind", None):
+            case (OutcomeKind.DELIVERED | OutcomeKind.DUPLICATE | OutcomeKind.RELEASED) as kind:
+                return Outcome(kind=kind)
+            case OutcomeKind.UNSURE:
+                return Outcome.unsure(code=type(error).__name__, message=error)
+            case _:
+                return Outcome.retry(code=type(error).__name__, message=error)
+
+    return {entry.id: of(outcomes.get(entry.id, Outcome.released())) for entry in batch}

@@ -16,7 +16,6 @@ from typing import Any
 from uuid import UUID
 
 from carrick.entry import Batch, Outcome
-from carrick.errors import InvalidInput
 from carrick.outbox.handling import Answer, Handler, Handling, Reject, Retry, name_of, outcomes_of
 from carrick.sinks.sink import Delivery, Refused, Report, Results, Sink, Unavailable
 
@@ -43,7 +42,7 @@ class HandlerSink(Sink):
         return cls(handling.handler, timeout=handling.timeout, idempotent=handling.idempotent)
 
     async def deliver(self, delivery: Delivery) -> Report:
-        """Call the handler; what it returns or raises becomes the report. See docs/how-to/handle-entries.md."""
+        """Call the handler when its former calls have ended. See docs/how-to/handle-entries.md."""
         if not delivery.entries:
             return Results(outcomes={})
         if not await self._former_calls_ended(delivery):
@@ -51,24 +50,7 @@ class HandlerSink(Sink):
         seconds = delivery.seconds_left()
         if seconds <= 0:
             return Unavailable(code="no_time", message=f"no time was left to call {self._name}")
-        batch = _batch(delivery, seconds)
-        try:
-            async with asyncio.timeout(seconds if self._timeout is None else min(seconds, self._timeout)) as limit:
-                answer = await self._call(batch)
-        except Retry as retry:
-            return _all(batch, retry.outcome())
-        except Reject as reject:
-            return Refused(code="rejected", message=reject.message)
-        except asyncio.CancelledError:
-            if _being_cancelled():
-                raise
-            return _all(batch, Outcome.retry(code="CancelledError", message="the handler cancelled itself"))
-        except Exception as error:
-            if isinstance(error, TimeoutError) and limit.expired():
-                return self._too_late(batch)
-            log.exception("handler.failed", extra={"handler": self._name, "entries": len(batch)})
-            return _all(batch, Outcome.retry(code=type(error).__name__, message=str(error)))
-        return self._answered(batch, answer)
+        return await self._report(_batch(delivery, seconds), seconds)
 
     async def reachable(self) -> bool:
         """A function of this process always is."""
@@ -86,6 +68,28 @@ class HandlerSink(Sink):
         _, running = await asyncio.wait(self._overrun, timeout=max(0.0, delivery.seconds_left()))
         return not running
 
+    async def _report(self, batch: Batch, seconds: float) -> Report:
+        """Call the handler with the batch, at most for so long; what it returns or raises becomes the report."""
+        try:
+            async with asyncio.timeout(seconds if self._timeout is None else min(seconds, self._timeout)) as limit:
+                answer = await self._call(batch)
+        except Retry as retry:
+            return self._answered(batch, dict.fromkeys(_ids(batch), retry.outcome()))
+        except Reject as reject:
+            return Refused(code="rejected", message=str(reject))
+        except asyncio.CancelledError:
+            if _being_cancelled():
+                raise
+            return _all(batch, Outcome.retry(code="CancelledError", message="the handler cancelled itself"))
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # sys.exit() too: in a task it would end the process
+            if isinstance(error, TimeoutError) and limit.expired():
+                return self._too_late(batch)
+            log.exception("handler.failed", extra={"handler": self._name, "entries": len(batch)})
+            return _all(batch, Outcome.retry(code=type(error).__name__, message=error))
+        return self._answered(batch, answer)
+
     async def _call(self, batch: Batch) -> Answer:
         answer = self._handler(batch) if self._is_async else await self._call_in_thread(batch)
         return await answer if inspect.isawaitable(answer) else answer
@@ -101,16 +105,15 @@ class HandlerSink(Sink):
             raise
         if error is None:
             return answer
-        if isinstance(error, Exception):
-            raise error
-        raise RuntimeError(f"the handler ended with {type(error).__name__}") from error
+        if isinstance(error, KeyboardInterrupt | GeneratorExit):
+            raise RuntimeError(f"the handler ended with {type(error).__name__}") from error
+        raise error
 
     def _answered(self, batch: Batch, answer: Answer) -> Report:
-        try:
-            return Results(outcomes=outcomes_of(batch, answer))
-        except InvalidInput as error:
-            log.error("handler.answer_refused", extra={"handler": self._name, "error": str(error)})
-            return _all(batch, Outcome.retry(code="invalid_answer", message=str(error)))
+        outcomes, faults = outcomes_of(batch, answer)
+        for fault in faults[:1]:  # one line, also where all are of one kind
+            log.error("handler.answer_refused", extra={"handler": self._name, "error": str(fault)})
+        return Results(outcomes=outcomes)
 
     def _too_late(self, batch: Batch) -> Report:
         """It did not end in time: it may have done all, some or nothing of its work."""
@@ -131,7 +134,11 @@ def _batch(delivery: Delivery, seconds: float) -> Batch:
 
 
 def _all(batch: Batch, outcome: Outcome) -> Results:
-    return Results(outcomes=dict.fromkeys((entry.id for entry in batch), outcome))
+    return Results(outcomes=dict.fromkeys(_ids(batch), outcome))
+
+
+def _ids(batch: Batch) -> list[UUID]:
+    return [entry.id for entry in batch]
 
 
 def _is_async(handler: Handler) -> bool:
@@ -153,7 +160,7 @@ def _in_thread(handler: Handler, batch: Batch) -> asyncio.Future[tuple[Any, Base
     def run() -> None:
         answer, fault = None, None
         try:
-            answer = context.run(handler, batch)
+            answer = context.run(_answer_of, handler, batch)
         except BaseException as error:  # noqa: BLE001  whatever it is, the event loop hears of it
             fault = error
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
@@ -161,6 +168,12 @@ def _in_thread(handler: Handler, batch: Batch) -> asyncio.Future[tuple[Any, Base
 
     threading.Thread(target=run, name="carrick-handler", daemon=True).start()
     return future
+
+
+def _answer_of(handler: Handler, batch: Batch) -> Any:
+    """What it returns; a generator runs to its end here, for it is a part of the handler."""
+    answer = handler(batch)
+    return list(answer) if inspect.isgenerator(answer) else answer
 
 
 def _settle(future: asyncio.Future[Any], result: Any) -> None:

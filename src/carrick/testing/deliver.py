@@ -25,8 +25,8 @@ def deliver_all(
 
     Without a handler each channel has its registered one (`@outbox.handler`); a channel that has none simply delivers.
     Each entry is offered once: one that the handler releases waits for the next call. Returns the delivered entries in
-    order. Retry and Reject count as they do in a relay; what else the handler raises comes out of here, and its batch
-    goes back unspent.
+    order. Retry and Reject count as they do in a relay; what else the handler raises, or what is wrong with its answer,
+    comes out of here, and its batch goes back unspent.
     """
     delivered: list[Entry] = []
     for channel in outbox.store.channels() if channels is None else channels:
@@ -71,15 +71,22 @@ def _hand_over(outbox: Outbox, batch: Batch, handler: Handler) -> dict[UUID, Sta
 def _outcomes(batch: Batch, handler: Handler) -> dict[UUID, Outcome]:
     """What the handler makes of the batch; where it rejects several, of each alone."""
     try:
-        return outcomes_of(batch, _answer(handler, batch))
+        return _checked(batch, _answer(handler, batch))
     except Retry as retry:
-        return dict.fromkeys((entry.id for entry in batch), retry.outcome())
+        return _checked(batch, dict.fromkeys((entry.id for entry in batch), retry.outcome()))
     except Reject as reject:
         if len(batch) == 1:
             return {batch.entries[0].id: reject.outcome()}
     outcomes: dict[UUID, Outcome] = {}
     for entry in batch:
         outcomes |= _outcomes(msgspec.structs.replace(batch, entries=(entry,)), handler)
+    return outcomes
+
+
+def _checked(batch: Batch, answer: Any) -> dict[UUID, Outcome]:
+    outcomes, faults = outcomes_of(batch, answer)
+    for fault in faults:
+        raise fault
     return outcomes
 
 

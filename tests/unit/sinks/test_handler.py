@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import functools
 import logging
+import sys
 import threading
 from typing import Any
 from uuid import UUID
@@ -65,6 +66,14 @@ def fails(batch: Batch) -> None:
     raise ZeroDivisionError("ouch")
 
 
+def retries_strangely(batch: Batch) -> None:
+    raise Retry("busy", after="5")  # type: ignore[arg-type]
+
+
+def ends_the_interpreter(batch: Batch) -> None:
+    sys.exit(3)
+
+
 def returns_true(batch: Batch) -> Any:
     return True
 
@@ -113,18 +122,39 @@ def test_another_exception_is_a_retry_with_its_name_and_a_traceback_in_the_log(
     assert record.exc_info[0] is ZeroDivisionError
 
 
-@pytest.mark.parametrize("handler", both(returns_true))
-def test_an_answer_that_means_nothing_is_a_retry(handler: Any) -> None:
+@pytest.mark.parametrize("handler", [*both(returns_true), *both(retries_strangely)])
+def test_an_answer_that_means_nothing_is_a_retry_and_logged_once(
+    handler: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     codes = {(outcome.kind, outcome.code) for outcome in outcomes(call(handler)).values()}
     assert codes == {(OutcomeKind.RETRY, "invalid_answer")}
+    assert [record.message for record in caplog.records] == ["handler.answer_refused"]
 
 
-def test_a_thread_that_ends_the_interpreter_only_fails() -> None:
-    def handler(batch: Batch) -> None:
-        raise SystemExit(3)
+@pytest.mark.parametrize("handler", both(ends_the_interpreter))
+def test_a_handler_that_ends_the_interpreter_only_fails(handler: Any) -> None:
+    assert outcomes(call(handler)) == each(Outcome.retry(code="SystemExit", message="3"))
 
-    codes = {outcome.code for outcome in outcomes(call(handler)).values()}
-    assert codes == {"RuntimeError"}
+
+def test_a_keyboard_interrupt_in_the_event_loop_stays_one() -> None:
+    async def handler(batch: Batch) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        call(handler)
+
+
+def test_a_generator_is_a_handler_and_runs_beside_the_event_loop() -> None:
+    threads: list[threading.Thread] = []
+
+    def handler(batch: Batch) -> Any:
+        for entry in batch:
+            threads.append(threading.current_thread())
+            yield entry.id, DELIVERED
+        raise Retry("the last of it failed")
+
+    assert {outcome.code for outcome in outcomes(call(handler)).values()} == {"retry"}
+    assert threading.main_thread() not in threads
 
 
 def test_a_handler_that_cancels_itself_has_failed() -> None:
