@@ -200,18 +200,19 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
         return iter(self.entries)
 
 
-class Gate(msgspec.Struct, frozen=True, kw_only=True):
-    """A gate that was closed. `closed_until` is None when it stays closed until somebody opens it.
+ClosedBy = Literal["person", "destination", "failures"]
+"""Who closed a gate. What failures closed, anybody may open or close for another time."""
 
-    `asked`: a person, or the destination, asked for it; nobody shortens that. Else failures closed it.
-    """
+
+class Gate(msgspec.Struct, frozen=True, kw_only=True):
+    """A gate that was closed. `closed_until` is None when it stays closed until somebody opens it."""
 
     channel: str
     scope: str
     closed_until: datetime | None
     reason: str
     consecutive_failures: int
-    asked: bool = True
+    closed_by: ClosedBy = "person"
 
 
 class ChannelStats(msgspec.Struct, frozen=True, kw_only=True):

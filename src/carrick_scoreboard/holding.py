@@ -44,7 +44,7 @@ class Holding:
 
     def _close(self, user_id: int, seconds: float | None, reason: str) -> None:
         """A sign-in looks for a closed gate after it is written down, so who closes one looks for a sign-in after."""
-        self._store.close_gate(CHANNEL, scope_of(user_id), seconds, reason)
+        self._store.close_gate(CHANNEL, scope_of(user_id), seconds, reason, closed_by="destination")
         if reason == REVOKED:
             stored = self._stored.get(user_id)
             if stored is not None and stored.revoked_at is None:
@@ -55,7 +55,7 @@ class Holding:
         gates = [gate for gate in self._store.gates(CHANNEL) if gate.scope in scopes]
         held = [gate for gate in gates if gate.reason.partition(":")[0] in ENDED_BY_SIGN_IN]
         for gate in held:
-            self._store.open_gate(CHANNEL, gate.scope)
+            self._store.open_gate(CHANNEL, gate.scope, closed_by="destination")
         return len(held)
 
 

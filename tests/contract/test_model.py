@@ -25,6 +25,7 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 picks = st.integers(0, 1_000_000)
 claim_tenants = st.sampled_from([None, None, None, "", "a"])
 scopes = st.sampled_from(["*", "tenant:a", "tenant:a", "principal:p", "principal:p"])
+closers = st.sampled_from(["person", "destination", "failures"])
 outcomes_given = st.sampled_from(list(OutcomeKind)).flatmap(
     lambda kind: st.sampled_from([GRID, 4 * GRID] if TRANSITIONS[kind].spends_attempt else [None, None, GRID]).map(
         lambda after: Outcome(kind=kind, after=after)
@@ -150,11 +151,12 @@ class Outboxes(RuleBasedStateMachine):
         return (draw(st.sampled_from([GRID, GRID, 3 * GRID, 6 * GRID, 6 * GRID, 31 * GRID, 86_400])),)
 
     def close_gate(self, draw: Draw) -> tuple[Any, ...]:
-        return draw(self.names), draw(scopes), draw(st.sampled_from([GRID, 10 * GRID, None]))
+        return draw(self.names), draw(scopes), draw(st.sampled_from([GRID, 10 * GRID, None])), draw(closers)
 
     def open_gate(self, draw: Draw) -> tuple[Any, ...]:
         closed = sorted(self.worlds[0].model.gates)
-        return tuple(draw(st.sampled_from(closed))) if closed else (draw(self.names), "*")
+        channel, scope = draw(st.sampled_from(closed)) if closed else (draw(self.names), "*")
+        return channel, scope, draw(st.sampled_from([None, None, "destination", "failures"]))
 
     def fail_gate(self, draw: Draw) -> tuple[Any, ...]:
         return draw(self.names), draw(st.sampled_from(["*", "*", "*", "tenant:a"])), draw(st.booleans())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -212,6 +213,59 @@ def test_a_gate_that_a_person_closed_meanwhile_stays_closed(
     run(story)
     assert store.gates("things") == closed
     assert [gate.reason for gate in closed] == ["closed by hand"]
+
+
+@pytest.mark.parametrize(
+    ("report", "write"),
+    [
+        (Unavailable(code="http_503", message="later", seconds=1), "close_gate"),
+        (Results(outcomes={}), "open_gate"),
+        (Unavailable(code="connect_refused", message="nobody"), "fail_gate"),
+    ],
+    ids=["asked for time", "answered", "down"],
+)
+def test_a_gate_that_a_person_closes_between_a_look_and_the_write_stays_closed(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch, report: Report, write: str
+) -> None:
+    channel = declare(store)
+    put_run(store, 2)
+    store.fail_gate("things", "*", "connect_refused: before", cap_seconds=60)
+    clock.shift(60)
+    close, original = store.close_gate, getattr(store, write)
+
+    def after_a_person(*args: Any, **options: Any) -> Any:
+        close("things", "*", None, "closed by hand")
+        return original(*args, **options)
+
+    async def story() -> None:
+        monkeypatch.setattr(store, write, after_a_person)
+        await Relay(store, ScriptedSink(lambda _: report), channel, SETTINGS).once()
+
+    run(story)
+    assert [(gate.reason, gate.closed_until) for gate in store.gates("things")] == [("closed by hand", None)]
+
+
+def test_a_relay_that_starts_does_not_open_what_a_person_closes_just_then(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = declare(store)
+    put(store)
+    store.fail_gate("things", "*", "connect_refused: before", cap_seconds=60)
+    close = store.close_gate
+
+    def after_a_person(*args: Any, **options: Any) -> None:
+        close("things", "*", None, "closed by hand")
+        close(*args, **options)
+
+    async def story() -> None:
+        monkeypatch.setattr(store, "close_gate", after_a_person)
+        asked: list[str] = []
+        monkeypatch.setattr(store, "rest", counted(store.rest, "rest", asked))
+        async with running(store, ScriptedSink(), channel):
+            await until(lambda: "rest" in asked)
+
+    run(story)
+    assert [(gate.reason, gate.closed_until) for gate in store.gates("things")] == [("closed by hand", None)]
 
 
 def test_a_returning_network_does_not_open_what_a_person_closed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

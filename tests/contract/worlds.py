@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from carrick.entry import Batch, NewEntry, Outcome, Put, State
+from carrick.entry import Batch, ClosedBy, NewEntry, Outcome, Put, State
 from carrick.errors import InvalidInput, KeyReused, RequestReused
 from carrick.outbox.channel import Channel, Mode
 from carrick.outbox.postgres.store import PostgresStore
@@ -244,14 +244,14 @@ class World:
         self.model.shift(seconds)
         self.driven.clock.shift(seconds)
 
-    def close_gate(self, channel: str, scope: str, seconds: float | None) -> None:
-        self.model.close_gate(channel, scope, seconds)
-        self.store.close_gate(channel, scope, seconds, "test")
+    def close_gate(self, channel: str, scope: str, seconds: float | None, closed_by: ClosedBy) -> None:
+        self.model.close_gate(channel, scope, seconds, closed_by)
+        self.store.close_gate(channel, scope, seconds, "test", closed_by=closed_by)
         self._compare_gates()
 
-    def open_gate(self, channel: str, scope: str) -> None:
-        self.model.open_gate(channel, scope)
-        self.store.open_gate(channel, scope)
+    def open_gate(self, channel: str, scope: str, closed_by: ClosedBy | None) -> None:
+        self.model.open_gate(channel, scope, closed_by)
+        self.store.open_gate(channel, scope, closed_by=closed_by)
         self._compare_gates()
 
     def fail_gate(self, channel: str, scope: str, probe: bool) -> None:
@@ -268,8 +268,8 @@ class World:
     def _compare_gates(self) -> None:
         closed = {key: gate for key, gate in self.model.gates.items() if gate.until > self.model.now}
         found = {(gate.channel, gate.scope): gate for gate in self.store.gates()}
-        assert {key: (gate.failures, gate.asked) for key, gate in closed.items()} == {
-            key: (gate.consecutive_failures, gate.asked) for key, gate in found.items()
+        assert {key: (gate.failures, gate.closed_by) for key, gate in closed.items()} == {
+            key: (gate.consecutive_failures, gate.closed_by) for key, gate in found.items()
         }
 
     def redrive(self, channel: str, reason: str | None, max_rows: int | None, step: float) -> None:

@@ -35,10 +35,19 @@ def list_gates(*, channel: str | None = None, as_json: AsJson = False, database:
         print_json({"gates": gates})
         return 0
     rows = [
-        (gate.channel, gate.scope, gate.closed_until or "until opened", gate.consecutive_failures, gate.reason)
+        (
+            gate.channel,
+            gate.scope,
+            gate.closed_until or "until opened",
+            gate.closed_by,
+            gate.consecutive_failures,
+            gate.reason,
+        )
         for gate in gates
     ]
-    print_table("Closed gates", ("channel", "scope", "until", "failures", "reason"), rows, empty="No gate is closed.")
+    print_table(
+        "Closed gates", ("channel", "scope", "until", "by", "failures", "reason"), rows, empty="No gate is closed."
+    )
     return 0
 
 

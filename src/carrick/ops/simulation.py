@@ -239,7 +239,9 @@ class Simulation:
             channel = self._chance.choice(list(CHANNELS))
             scope = self._chance.choice(["*", f"tenant:{self._chance.choice(TENANTS)}"])
             # A time to open by itself, in case this process is gone before it can open the gate.
-            self._outbox.store.close_gate(channel, scope, 2 * SECONDS_CLOSED, "the destination asked for a pause")
+            self._outbox.store.close_gate(
+                channel, scope, 2 * SECONDS_CLOSED, "the destination asked for a pause", closed_by="destination"
+            )
             self._tell(f"{channel}: gate {scope} closed; held entries spend no attempts")
             self._stopping.wait(SECONDS_CLOSED)
             self._outbox.store.open_gate(channel, scope)

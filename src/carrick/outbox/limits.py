@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from typing import get_args
 from uuid import UUID
 
+from carrick.entry import ClosedBy
 from carrick.errors import InvalidInput, InvalidToken
 from carrick.outbox.channel import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_LEASE_SECONDS, MAX_WAIT_SECONDS
 
@@ -82,6 +84,13 @@ def check_scope(scope: object) -> None:
     """Refuse what is no scope of a gate."""
     if not isinstance(scope, str) or not SCOPE.fullmatch(scope):
         raise InvalidInput("scope", f"{scope!r:.80} is no gate scope", "*, tenant:NAME, principal:NAME")
+
+
+def check_closed_by(closed_by: object) -> None:
+    """Refuse what closes no gate."""
+    accepted = get_args(ClosedBy)
+    if closed_by not in accepted:
+        raise InvalidInput("closed_by", f"{closed_by!r:.80} closes no gate", ", ".join(accepted))
 
 
 def check_number(field: str, value: float) -> None:

@@ -14,6 +14,7 @@ from uuid import UUID
 from carrick.entry import (
     Batch,
     ChannelStats,
+    ClosedBy,
     Contents,
     DeadCount,
     Found,
@@ -145,17 +146,27 @@ class Store(Protocol):
     def release_expired(self, channel: str, *, older_than_seconds: float = 0) -> int:
         """Return entries whose lease ended at least that long ago; how many."""
 
-    def close_gate(self, channel: str, scope: str, seconds: float | None, reason: str) -> None:
-        """Hold `*`, `tenant:x` or `principal:x` for that long, or until opened."""
+    def close_gate(
+        self, channel: str, scope: str, seconds: float | None, reason: str, *, closed_by: ClosedBy = "person"
+    ) -> None:
+        """Hold `*`, `tenant:x` or `principal:x` for that long, or until opened.
 
-    def open_gate(self, channel: str, scope: str) -> None:
-        """Let entries behind the gate go on. Opening an open gate changes nothing."""
+        While a gate is closed, what a person closed is for persons only to change; what the destination asked for, the
+        destination may lengthen; what failures closed, anybody may change.
+        """
+
+    def open_gate(self, channel: str, scope: str, *, closed_by: ClosedBy | None = None) -> None:
+        """Let entries behind the gate go on; with `closed_by` only if that is who closed it.
+
+        Opening an open gate changes nothing.
+        """
 
     def fail_gate(self, channel: str, scope: str, reason: str, *, cap_seconds: float, probe: bool = False) -> float:
         """Count a failure of the destination; close the gate for 1, 2, 4 … seconds up to the cap, with equal jitter.
 
         Many deliveries fail at once when a destination goes: while the gate is closed, only the failure of the `probe`
-        counts; and it shortens nothing that was closed by `close_gate`. Answers for how many seconds it is closed now.
+        counts; and it shortens nothing that a person or the destination asked for. Answers for how many seconds it is
+        closed now.
         """
 
     def gates(self, channel: str | None = None) -> list[Gate]:

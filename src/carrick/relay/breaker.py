@@ -36,7 +36,7 @@ class Breaker:
     async def begin(self) -> None:
         """A start is a reason to try at once: whoever started this may have repaired what was broken."""
         if gate := await self._threads.call(self._closed_by_failures):
-            await self._threads.call(self._store.close_gate, self._channel.name, gate.scope, 0, gate.reason)
+            await self._threads.call(self._half_open, gate)
 
     async def look(self) -> None:
         """Knock at a gate that another relay has closed, and may not live to open."""
@@ -67,8 +67,8 @@ class Breaker:
     async def succeeded(self) -> None:
         """A probe came through: open the gate wholly, unless somebody asked for its closing meanwhile."""
         self._stop_knocking()
-        if not await self._threads.call(self._asked_for, "*"):
-            await self._threads.call(self._store.open_gate, self._channel.name, "*")
+        await self._threads.call(self._store.open_gate, self._channel.name, "*", closed_by="failures")
+        if await self._threads.call(self._gate, "*") is None:
             log.info("relay.gate_opened", extra={"channel": self._channel.name})
             self._bell.set()
 
@@ -77,24 +77,31 @@ class Breaker:
         self._stop_knocking()
 
     def _close(self, report: Unavailable, reason: str, probe: bool) -> float | None:
-        """For how many seconds the gate is closed; None when somebody asked for its closing, which is left alone."""
+        """For how many seconds the gate is closed; None when others closed it, which is left alone."""
         name = self._channel.name
-        if self._asked_for(report.scope):
-            return None
-        if report.seconds is not None:
-            self._store.close_gate(name, report.scope, report.seconds, reason)
-            return report.seconds
-        cap = self._channel.backoff_cap_seconds
-        return self._store.fail_gate(name, report.scope, reason, cap_seconds=cap, probe=probe)
+        if report.seconds is None:
+            cap = self._channel.backoff_cap_seconds
+            seconds = self._store.fail_gate(name, report.scope, reason, cap_seconds=cap, probe=probe)
+            closed_by = "failures"
+        else:
+            seconds = report.seconds
+            self._store.close_gate(name, report.scope, seconds, reason, closed_by="destination")
+            closed_by = "destination"
+        gate = self._gate(report.scope)
+        return seconds if gate is None or gate.closed_by == closed_by else None
 
-    def _asked_for(self, scope: str) -> bool:
-        """The gate is closed because a person, or the destination, asked for it."""
-        return any(gate.scope == scope and gate.asked for gate in self._store.gates(self._channel.name))
+    def _half_open(self, gate: Gate) -> None:
+        """Let one entry try now, unless somebody asked for the closing meanwhile."""
+        self._store.close_gate(gate.channel, gate.scope, 0, gate.reason, closed_by="failures")
 
     def _closed_by_failures(self) -> Gate | None:
         """The channel's gate, if neither a person nor the destination has asked for its closing."""
-        gates = self._store.gates(self._channel.name)
-        return next((gate for gate in gates if gate.scope == "*" and not gate.asked), None)
+        gate = self._gate("*")
+        return gate if gate is not None and gate.closed_by == "failures" else None
+
+    def _gate(self, scope: str) -> Gate | None:
+        """The gate, if it is closed."""
+        return next((gate for gate in self._store.gates(self._channel.name) if gate.scope == scope), None)
 
     @property
     def _is_knocking(self) -> bool:
@@ -123,9 +130,9 @@ class Breaker:
             if not away:
                 return
             try:
-                closed = {gate.scope: gate for gate in await self._threads.call(self._store.gates, self._channel.name)}
-                if scope in closed and not closed[scope].asked:
-                    await self._threads.call(self._store.close_gate, self._channel.name, scope, 0, closed[scope].reason)
+                gate = await self._threads.call(self._gate, scope)
+                if gate is not None:
+                    await self._threads.call(self._half_open, gate)
             except StoreError as error:
                 log.warning("relay.knock_failed", extra={"channel": self._channel.name, "error": str(error)})
                 continue

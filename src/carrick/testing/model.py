@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from carrick.entry import NewEntry, Outcome, OutcomeKind, State
+from carrick.entry import ClosedBy, NewEntry, Outcome, OutcomeKind, State
 from carrick.outbox.channel import Channel, Mode
 from carrick.outbox.store import RECEIPT_DAYS
 from carrick.outbox.transitions import CRASHES_UNTIL_DEAD, TRANSITIONS, after_attempt
@@ -79,11 +79,11 @@ class ModelLease:
 
 @dataclass
 class ModelGate:
-    """One gate. `asked`: a person or the destination asked for its closing, else failures did."""
+    """One gate."""
 
     until: float
     failures: int = 0
-    asked: bool = True
+    closed_by: ClosedBy = "person"
 
 
 @dataclass
@@ -174,7 +174,7 @@ class Model:
             return
         if self.half_open(channel):
             gate = self.gates[channel, "*"]
-            gate.until, gate.asked = self.now + lease_seconds, False
+            gate.until, gate.closed_by = self.now + lease_seconds, "failures"
         units = len(taken)
         if taken[0].frozen is not None:
             units = 1
@@ -279,22 +279,26 @@ class Model:
         lease.intent = intent
         return len(lease.entries)
 
-    def close_gate(self, channel: str, scope: str, seconds: float | None) -> None:
+    def close_gate(self, channel: str, scope: str, seconds: float | None, closed_by: ClosedBy) -> None:
         """Closed for a time, or until opened; failures are not forgotten."""
         until = float("inf") if seconds is None else self.now + seconds
-        known = self.gates.get((channel, scope))
-        self.gates[channel, scope] = ModelGate(until, 0 if known is None else known.failures)
+        gate = self.gates.setdefault((channel, scope), ModelGate(self.now))
+        lengthens = closed_by == gate.closed_by == "destination" and gate.until < until
+        if closed_by == "person" or gate.closed_by == "failures" or gate.until <= self.now or lengthens:
+            gate.until, gate.closed_by = until, closed_by
 
-    def open_gate(self, channel: str, scope: str) -> None:
+    def open_gate(self, channel: str, scope: str, closed_by: ClosedBy | None) -> None:
         """Open again."""
-        self.gates.pop((channel, scope), None)
+        gate = self.gates.get((channel, scope))
+        if gate is not None and (closed_by in (None, gate.closed_by) or gate.until <= self.now):
+            del self.gates[channel, scope]
 
     def fail_gate(self, channel: str, scope: str, *, probe: bool) -> ModelGate | None:
         """The gate whose failures this one counts for, None where it changes nothing. It is for the caller to close."""
         gate = self.gates.setdefault((channel, scope), ModelGate(self.now))
-        if gate.until > self.now and (gate.asked or not probe):
+        if gate.until > self.now and not (probe and gate.closed_by == "failures"):
             return None
-        gate.failures, gate.asked = gate.failures + 1, False
+        gate.failures, gate.closed_by = gate.failures + 1, "failures"
         return gate
 
     def half_open(self, channel: str) -> bool:

@@ -203,3 +203,24 @@ def test_a_gate_that_a_dying_process_left_closed_is_opened_for_who_has_signed_in
             assert {gate.scope for gate in outbox.store.gates(SCORES.name)} == {f"principal:{BOB}", "principal:9"}
 
     asyncio.run(main())
+
+
+def test_neither_a_limit_nor_a_sign_in_shortens_what_holds_a_leader_for_longer(
+    outbox: Outbox, stored: StoredCredentials
+) -> None:
+    async def main() -> None:
+        with closing(Threads(1)) as threads:
+            holding = Holding(outbox.store, stored, threads)
+            stored.revoke(ANN, 1)
+            await holding.revoked(ANN)
+            await holding.hold(ANN, 60, "rate_limited")
+            outbox.store.close_gate(SCORES.name, f"principal:{BOB}", None, "closed by hand")
+            await holding.revoked(BOB)
+            await holding.signed_in(BOB)
+            gates = {gate.scope: (gate.reason, gate.closed_until) for gate in outbox.store.gates(SCORES.name)}
+            assert gates == {
+                f"principal:{ANN}": ("auth_revoked", None),
+                f"principal:{BOB}": ("closed by hand", None),
+            }
+
+    asyncio.run(main())

@@ -118,7 +118,9 @@ class World:
         return TERM
 
     async def _shut(self, user_id: int, seconds: float | None, reason: str) -> None:
-        await self.threads.call(self.outbox.store.close_gate, SCORES.name, f"principal:{user_id}", seconds, reason)
+        await self.threads.call(
+            self.outbox.store.close_gate, SCORES.name, f"principal:{user_id}", seconds, reason, closed_by="destination"
+        )
 
     async def submit(
         self,

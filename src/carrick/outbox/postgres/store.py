@@ -15,6 +15,7 @@ from carrick.entry import (
     Attempt,
     Batch,
     ChannelStats,
+    ClosedBy,
     Contents,
     DeadCount,
     Found,
@@ -36,6 +37,7 @@ from carrick.outbox.fencing import tell_lost_lease, tells_lost_lease
 from carrick.outbox.limits import (
     check_cap,
     check_claim,
+    check_closed_by,
     check_finite,
     check_limit,
     check_name,
@@ -230,14 +232,20 @@ class PostgresStore:
         self._marks.forget()
         return int(self._value("release_expired", channel=channel, older_than_seconds=older_than_seconds))
 
-    def close_gate(self, channel: str, scope: str, seconds: float | None, reason: str) -> None:
+    def close_gate(
+        self, channel: str, scope: str, seconds: float | None, reason: str, *, closed_by: ClosedBy = "person"
+    ) -> None:
         check_finite("seconds", seconds)
         check_scope(scope)
-        self._rows("close_gate", channel=channel, scope=scope, seconds=seconds, reason=cleaned(reason, MAX_REASON))
+        check_closed_by(closed_by)
+        said = cleaned(reason, MAX_REASON)
+        self._rows("close_gate", channel=channel, scope=scope, seconds=seconds, reason=said, closed_by=closed_by)
 
-    def open_gate(self, channel: str, scope: str) -> None:
+    def open_gate(self, channel: str, scope: str, *, closed_by: ClosedBy | None = None) -> None:
         check_scope(scope)
-        self._rows("open_gate", channel=channel, scope=scope)
+        if closed_by is not None:
+            check_closed_by(closed_by)
+        self._rows("open_gate", channel=channel, scope=scope, closed_by=closed_by)
         self._marks.forget()
 
     def fail_gate(self, channel: str, scope: str, reason: str, *, cap_seconds: float, probe: bool = False) -> float:
@@ -436,7 +444,12 @@ def _channel(row: Sequence[Any]) -> Channel:
 
 
 def _gate(channel: str, columns: Sequence[Any]) -> Gate:
-    scope, until, reason, failures, asked = columns
+    scope, until, reason, failures, closed_by = columns
     return Gate(
-        channel=channel, scope=scope, closed_until=until, reason=reason, consecutive_failures=failures, asked=asked
+        channel=channel,
+        scope=scope,
+        closed_until=until,
+        reason=reason,
+        consecutive_failures=failures,
+        closed_by=closed_by,
     )

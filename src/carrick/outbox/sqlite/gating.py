@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import sqlite3
 
+from carrick.entry import ClosedBy
 from carrick.outbox.sqlite.database import rows
 from carrick.outbox.sqlite.declaring import known_channel
 from carrick.outbox.sqlite.moment import FOREVER, PER_SECOND, span
@@ -16,19 +17,30 @@ from carrick.outbox.wording import cleaned
 MAX_REASON = 2_000
 
 
-def close_gate(connection: sqlite3.Connection, channel: str, scope: str, seconds: float | None, reason: str) -> None:
+def close_gate(
+    connection: sqlite3.Connection, channel: str, scope: str, seconds: float | None, reason: str, closed_by: ClosedBy
+) -> None:
     """Close a gate for that long, or until opened. Raises UnknownChannel."""
     known_channel(connection, channel)
     ((now,),) = rows(connection, "now")
     until = FOREVER if seconds is None else now + span(seconds)
     said = cleaned(reason or "", MAX_REASON)
-    rows(connection, "close_gate", channel=channel, scope=scope, now=now, closed_until=until, reason=said)
+    rows(
+        connection,
+        "close_gate",
+        channel=channel,
+        scope=scope,
+        now=now,
+        closed_until=until,
+        reason=said,
+        closed_by=closed_by,
+    )
 
 
-def open_gate(connection: sqlite3.Connection, channel: str, scope: str) -> None:
+def open_gate(connection: sqlite3.Connection, channel: str, scope: str, closed_by: ClosedBy | None) -> None:
     """Open a gate, and forget its failures. Raises UnknownChannel."""
     known_channel(connection, channel)
-    rows(connection, "open_gate", channel=channel, scope=scope)
+    rows(connection, "open_gate", channel=channel, scope=scope, closed_by=closed_by)
 
 
 def fail_gate(

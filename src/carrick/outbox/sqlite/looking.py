@@ -185,14 +185,14 @@ def group_due(
 
 
 def _gate(row: tuple[Any, ...]) -> Gate:
-    channel, scope, closed_until, reason, failures, asked = row
+    channel, scope, closed_until, reason, failures, closed_by = row
     return Gate(
         channel=channel,
         scope=scope,
         closed_until=moment_or_none(closed_until),
         reason=reason,
         consecutive_failures=failures,
-        asked=bool(asked),
+        closed_by=closed_by,
     )
 
 

@@ -53,6 +53,7 @@ def prune(connection: sqlite3.Connection, name: str, max_rows: int) -> int:
     channel = known_channel(connection, name)
     ((now,),) = rows(connection, "now")
     rows(connection, "prune_forget", channel=name, now=now)
+    rows(connection, "prune_gates", channel=name, now=now)
     seqs: list[int] = []
     kept_days = {"prune_delivered": channel.retention_days, "prune_dead": channel.dead_retention_days}
     for due, days in kept_days.items():

@@ -13,6 +13,7 @@ import msgspec
 from carrick.entry import (
     Batch,
     ChannelStats,
+    ClosedBy,
     Contents,
     DeadCount,
     Found,
@@ -35,6 +36,7 @@ from carrick.outbox.limits import (
     LONGEST_GATE_SECONDS,
     check_cap,
     check_claim,
+    check_closed_by,
     check_finite,
     check_limit,
     check_name,
@@ -210,18 +212,23 @@ class SqliteStore:
             before = now - span(min(older_than_seconds, LONGEST_GATE_SECONDS))
             return expiring.return_expired(connection, known, now, before)
 
-    def close_gate(self, channel: str, scope: str, seconds: float | None, reason: str) -> None:
+    def close_gate(
+        self, channel: str, scope: str, seconds: float | None, reason: str, *, closed_by: ClosedBy = "person"
+    ) -> None:
         check_finite("seconds", seconds)
         check_scope(scope)
+        check_closed_by(closed_by)
         if seconds is not None and seconds > LONGEST_GATE_SECONDS:
             raise InvalidInput("seconds", f"{seconds} is out of range", "0 or more, or None until opened")
         with self._database.write() as connection:
-            gating.close_gate(connection, channel, scope, seconds, reason)
+            gating.close_gate(connection, channel, scope, seconds, reason, closed_by)
 
-    def open_gate(self, channel: str, scope: str) -> None:
+    def open_gate(self, channel: str, scope: str, *, closed_by: ClosedBy | None = None) -> None:
         check_scope(scope)
+        if closed_by is not None:
+            check_closed_by(closed_by)
         with self._database.write() as connection:
-            gating.open_gate(connection, channel, scope)
+            gating.open_gate(connection, channel, scope, closed_by)
 
     def fail_gate(self, channel: str, scope: str, reason: str, *, cap_seconds: float, probe: bool = False) -> float:
         check_scope(scope)

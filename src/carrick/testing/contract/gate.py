@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any, get_args
 
 import pytest
 
-from carrick.entry import Outcome
+from carrick.entry import ClosedBy, Outcome
 from carrick.errors import InvalidInput
 from carrick.outbox.channel import Mode
 from carrick.outbox.store import Store
@@ -118,6 +119,65 @@ class GateContract:
         assert gate.reason == "second"
         clock.shift(11)
         assert len(claim(store)) == 1
+
+    @pytest.mark.parametrize(
+        ("first", "second", "stands"),
+        [
+            (("person", HOUR), ("destination", 10), "first"),
+            (("person", HOUR), ("destination", None), "first"),
+            (("person", HOUR), ("failures", 0), "first"),
+            (("person", None), ("person", 10), "second"),
+            (("destination", None), ("destination", 10), "first"),
+            (("destination", 10), ("destination", HOUR), "second"),
+            (("destination", HOUR), ("failures", 0), "first"),
+            (("destination", HOUR), ("person", 10), "second"),
+            (("failures", HOUR), ("destination", 10), "second"),
+            (("failures", HOUR), ("person", 10), "second"),
+        ],
+    )
+    def test_who_closed_a_gate_says_who_may_close_it_for_another_time(
+        self, store: Store, first: tuple[ClosedBy, float | None], second: tuple[ClosedBy, float | None], stands: str
+    ) -> None:
+        declare(store)
+        for reason, (closed_by, seconds) in {"first": first, "second": second}.items():
+            store.close_gate("things", "*", seconds, reason, closed_by=closed_by)
+        (gate,) = store.gates()
+        assert (gate.reason, gate.closed_by) == (stands, {"first": first, "second": second}[stands][0])
+
+    def test_when_its_time_is_over_anybody_may_close_it_again(self, store: Store, clock: Clock) -> None:
+        declare(store)
+        store.close_gate("things", "*", 10, "maintenance")
+        clock.shift(11)
+        store.close_gate("things", "*", 5, "slow down", closed_by="destination")
+        assert [gate.reason for gate in store.gates()] == ["slow down"]
+
+    @pytest.mark.parametrize("closed_by", get_args(ClosedBy))
+    def test_a_gate_may_be_opened_only_if_it_was_closed_by_that(self, store: Store, closed_by: ClosedBy) -> None:
+        declare(store)
+        store.close_gate("things", "*", 10, "x", closed_by=closed_by)
+        for other in set(get_args(ClosedBy)) - {closed_by}:
+            store.open_gate("things", "*", closed_by=other)
+            assert len(store.gates()) == 1
+        store.open_gate("things", "*", closed_by=closed_by)
+        assert store.gates() == []
+
+    def test_who_closes_no_gate_is_refused_by_name(self, store: Store) -> None:
+        declare(store)
+        nobody: Any = "nobody"
+        with pytest.raises(InvalidInput) as closing:
+            store.close_gate("things", "*", 1, "x", closed_by=nobody)
+        with pytest.raises(InvalidInput) as opening:
+            store.open_gate("things", "*", closed_by=nobody)
+        assert (closing.value.field, opening.value.field) == ("closed_by", "closed_by")
+
+    def test_a_gate_whose_time_is_over_is_pruned(self, store: Store, clock: Clock) -> None:
+        declare(store)
+        store.close_gate("things", "tenant:t", 10, "over")
+        store.close_gate("things", "tenant:u", HOUR, "closed")
+        clock.shift(11)
+        store.prune("things")
+        clock.shift(-11)
+        assert [gate.reason for gate in store.gates()] == ["closed"]
 
     def test_gates_lists_what_is_closed_now(self, store: Store) -> None:
         declare(store)

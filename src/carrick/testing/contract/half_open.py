@@ -83,25 +83,26 @@ class HalfOpenContract:
         store.close_gate("things", "*", HOUR, "maintenance")
         assert HOUR - 60 < fail(store, probe=True) <= HOUR
         (gate,) = store.gates()
-        assert (gate.reason, gate.consecutive_failures, gate.asked) == ("maintenance", 1, True)
+        assert (gate.reason, gate.consecutive_failures, gate.closed_by) == ("maintenance", 1, "person")
         clock.shift(HOUR)
         assert 1 <= fail(store, probe=True) <= 2
 
-    def test_a_gate_tells_whether_somebody_asked_for_it(self, store: Store, clock: Clock) -> None:
+    def test_a_gate_tells_who_closed_it(self, store: Store, clock: Clock) -> None:
         declare(store)
         entry_id = put(store)
-        for close, asked in (
-            (lambda: fail(store), False),
-            (lambda: store.close_gate("things", "*", 10, "pause"), True),
-            (lambda: fail(store), True),
+        for close, closed_by in (
+            (lambda: fail(store), "failures"),
+            (lambda: store.close_gate("things", "*", 5, "pause", closed_by="destination"), "destination"),
+            (lambda: store.close_gate("things", "*", 10, "pause"), "person"),
+            (lambda: fail(store), "person"),
         ):
             close()
             (gate,) = store.gates()
-            assert (gate.asked, store.standing(entry_id).gate) == (asked, gate)
+            assert (gate.closed_by, store.standing(entry_id).gate) == (closed_by, gate)
         clock.shift(11)
         assert claim(store).probe
         (gate,) = store.gates()
-        assert not gate.asked
+        assert gate.closed_by == "failures"
 
     @pytest.mark.parametrize("mode", list(Mode))
     @pytest.mark.parametrize("fair", [True, False], ids=["fair", "unfair"])
@@ -141,6 +142,13 @@ class HalfOpenContract:
         assert not claim(store)
         assert store.gates() == []
         put(store)
+        assert claim(store).probe
+
+    def test_pruning_leaves_the_gate_half_open(self, store: Store, clock: Clock) -> None:
+        declare(store)
+        put(store)
+        half_open(store, clock)
+        store.prune("things")
         assert claim(store).probe
 
     def test_opening_forgets_the_failures(self, store: Store, clock: Clock) -> None:

@@ -176,7 +176,7 @@ create table carrick.gate (
   closed_until         timestamptz not null,
   reason               text not null,
   consecutive_failures int not null default 0,
-  asked                boolean not null default true, -- else failures closed it, or it is closed for the time of a probe
+  closed_by            text not null default 'person' check (closed_by in ('person', 'destination', 'failures')), -- a probe: failures
   primary key (channel, scope)
 );
 

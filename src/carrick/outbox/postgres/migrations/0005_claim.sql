@@ -197,7 +197,7 @@ end $$;
 -- One entry goes ahead through a half-open gate: until its lease ends nobody else does.
 create function carrick._start_probe(p_channel text, p_until timestamptz) returns void
   language sql as $$
-  update carrick.gate g set closed_until = p_until, asked = false where g.channel = p_channel and g.scope = '*'
+  update carrick.gate g set closed_until = p_until, closed_by = 'failures' where g.channel = p_channel and g.scope = '*'
 $$;
 
 create function carrick._claim(

@@ -134,6 +134,9 @@ begin
   delete from carrick.remembered_key k
    where k.ctid = any(array(select x.ctid from carrick.remembered_key x
                              where x.channel = p_channel and x.forget_at <= v_now order by x.forget_at));
+  delete from carrick.gate g
+   where g.channel = p_channel and g.closed_until <= v_now
+     and (g.consecutive_failures = 0 or (g.scope <> '*' and g.closed_until <= v_now - interval '1 day'));
   perform carrick._fold_backlog(p_channel);
   if v_seqs <> '{}' then
     perform carrick._remove(c, v_seqs);

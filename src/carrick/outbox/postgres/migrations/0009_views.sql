@@ -64,7 +64,7 @@ select c.name as channel,
 -- The facts behind `explain`, about one entry, at one moment.
 create function carrick._standing(p_id uuid)
   returns table (now timestamptz, frozen boolean, gate_scope text, gate_until timestamptz, gate_reason text,
-                 gate_failures int, gate_asked boolean, blocked_by uuid, group_held boolean, group_due_at timestamptz, rank_ahead int)
+                 gate_failures int, gate_closed_by text, blocked_by uuid, group_held boolean, group_due_at timestamptz, rank_ahead int)
   language plpgsql stable
   set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
@@ -84,8 +84,8 @@ begin
   end if;
   select x.* into c from carrick.channel x where x.name = r.channel;
   frozen := exists (select from carrick._trouble(r.seq) t where t.frozen_batch is not null);
-  select g.scope, g.closed_until, g.reason, g.consecutive_failures, g.asked
-    into gate_scope, gate_until, gate_reason, gate_failures, gate_asked
+  select g.scope, g.closed_until, g.reason, g.consecutive_failures, g.closed_by
+    into gate_scope, gate_until, gate_reason, gate_failures, gate_closed_by
     from carrick.gate g
    where g.channel = r.channel and g.closed_until > now
      and g.scope in ('*', 'tenant:' || r.tenant_id, 'principal:' || r.principal)

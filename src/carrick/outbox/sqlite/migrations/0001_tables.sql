@@ -162,7 +162,7 @@ create table carrick_gate (
   closed_until         integer not null,
   reason               text not null,
   consecutive_failures integer not null default 0,
-  asked                integer not null default 1, -- else failures closed it, or it is closed for the time of a probe
+  closed_by            text not null default 'person' check (closed_by in ('person', 'destination', 'failures')), -- a probe: failures
   primary key (channel, scope)
 ) strict, without rowid;
 
