@@ -7,6 +7,7 @@ missing, or a skipped test, fails the run.
 from __future__ import annotations
 
 import os
+import shutil
 from importlib.util import find_spec
 
 import pytest
@@ -95,6 +96,8 @@ def left_out(config: pytest.Config) -> list[str]:
         parts.append("the slow tests (make test)")
     if pgbouncer() is None:
         parts.append("PgBouncer (not installed; the tests' own pooler stands in for it)")
+    if shutil.which("promtool") is None:
+        parts.append("whether the alerts fire when they should (promtool is not installed)")
     if _own_server():
         parts.append(f"{PACKAGED_SERVERS} (DATABASE_URL names the server that is used instead)")
     return parts

@@ -68,8 +68,8 @@ Message: TypeAlias = str | BaseException | None
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One entry's outcome, as a sink reports it. Use the constructors: `Outcome.retry(after=30)`.
 
-    `after` is in seconds from now; `code` and `message` are kept as the entry's last error. The constructors also take
-    a timedelta, a whole number (an HTTP status) as the code, and an exception as the message.
+    `after` is in seconds from now; `code` and `message` are kept as the entry's last error, except of what is released.
+    The constructors also take a timedelta, a whole number (an HTTP status) as code, and an exception as message.
     """
 
     kind: OutcomeKind
@@ -98,8 +98,18 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return cls(kind=OutcomeKind.REJECTED, code=_name(code), message=_text(message))
 
     @classmethod
-    def released(cls) -> Self:
-        return cls(kind=OutcomeKind.RELEASED)
+    def released(cls, *, code: Code = None, message: Message = None) -> Self:
+        return cls(kind=OutcomeKind.RELEASED, code=_name(code), message=_text(message))
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the destination has the entry."""
+        return self.kind in (OutcomeKind.DELIVERED, OutcomeKind.DUPLICATE)
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether something went wrong. An entry released without a code was only given back, untried."""
+        return not self.is_success and (self.kind is not OutcomeKind.RELEASED or self.code is not None)
 
 
 def _seconds(after: After) -> float | None:
@@ -218,6 +228,9 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
 class ChannelStats(msgspec.Struct, frozen=True, kw_only=True):
     """A channel at a glance. `held_count` is the part of `pending_count` that waits behind a closed gate.
 
+    `delivered_per_second` is that of all processes together: the mean of the last minute, or since the 10,000th last
+    delivery where that is less. `last_error_at` is to the second; it names the last outcome that was a failure.
+
     `approximate` names the fields that are estimates, because so much waits or is dead that counting would take long.
     """
 
@@ -228,6 +241,7 @@ class ChannelStats(msgspec.Struct, frozen=True, kw_only=True):
     dead_count: int
     backlog_bytes: int
     oldest_pending_age_seconds: float | None
+    delivered_per_second: float
     last_success_at: datetime | None
     last_error_at: datetime | None
     approximate: tuple[str, ...] = ()

@@ -146,7 +146,7 @@ class ScoreMeter:
 
     def claimed(self, channel: str, entries: int, seconds: float) -> None: ...
 
-    def sent(self, channel: str, seconds: float, *, success: bool) -> None:
+    def sent(self, channel: str, seconds: float, *, delivered: bool, failed: bool) -> None:
         self._seconds.observe(seconds)
 
     def finished(self, channel: str, tally: Tally, batch: Batch, now: datetime) -> None:

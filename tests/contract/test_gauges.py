@@ -25,7 +25,7 @@ DEEP, LATE, FEW, DEAD, KEPT = 40_000, 12_000, 7, 1_500, 3_000
 EXACT = 1_000
 FAR = 5_000_000_000
 """Entries of `late` lie that far behind the others, as if billions had gone through in between."""
-ESTIMATES = ("pending_count", "held_count", "backlog_bytes", "oldest_pending_age_seconds", "last_error_at")
+ESTIMATES = ("pending_count", "held_count", "backlog_bytes", "oldest_pending_age_seconds")
 
 POSTGRES = f"""
 insert into carrick.record (seq, channel, tenant_id, event_type, payload, payload_size_bytes)

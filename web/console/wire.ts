@@ -18,6 +18,7 @@ export interface Stats {
   readonly dead_count: number;
   readonly backlog_bytes: number;
   readonly oldest_pending_age_seconds: number | null;
+  readonly delivered_per_second: number;
   readonly last_success_at: string | null;
   readonly last_error_at: string | null;
   /** The fields above that are estimates, because so much waits or is dead. */
@@ -30,8 +31,6 @@ export interface Channel {
   readonly stats: Stats;
   readonly mode: string;
   readonly lately: {
-    readonly delivered_per_second: number;
-    readonly failed_per_second: number;
     readonly latency_ms: number | null;
     readonly error_share: number | null;
   };

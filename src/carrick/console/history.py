@@ -1,4 +1,4 @@
-"""The last hour of this process, channel by channel: what the relay tells, and depths as they were counted.
+"""The last hour, channel by channel: counts of the database, and how the calls of this process went.
 
 Kept in memory in slots of half a minute; used from the event loop only.
 """
@@ -23,37 +23,35 @@ class Slot(msgspec.Struct):
     """What happened in one slot of time. What the database counts is None when nobody looked."""
 
     number: int
-    delivered: int = 0
-    failed: int = 0
     calls: int = 0
     calls_failed: int = 0
     call_seconds: float = 0.0
     waiting: int | None = None
     dead: int | None = None
     oldest: float | None = None
+    delivered: float | None = None
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
     """The last hour, the oldest slot first. None: nothing is known of that slot.
 
     `oldest` is the age of the oldest waiting entry in seconds, 0 when nothing waited; `delivered` is entries per
-    second; `latency_ms` the mean of a call; `errors` the share of calls that failed.
+    second, of all processes. `latency_ms` is the mean of a call and `errors` the share of calls in which something
+    failed, both of this process only.
     """
 
     slot_seconds: int
     waiting: Sequence[int | None]
     oldest: Sequence[float | None]
     dead: Sequence[int | None]
-    delivered: Sequence[float]
+    delivered: Sequence[float | None]
     latency_ms: Sequence[float | None]
     errors: Sequence[float | None]
 
 
 class Lately(msgspec.Struct, frozen=True, kw_only=True):
-    """The last half to whole minute."""
+    """The calls of this process in the last half to whole minute; None where there were none."""
 
-    delivered_per_second: float
-    failed_per_second: float
     latency_ms: float | None
     error_share: float | None
 
@@ -69,29 +67,27 @@ class History:
     def claimed(self, channel: str, entries: int, seconds: float) -> None:
         self._onward.claimed(channel, entries, seconds)
 
-    def sent(self, channel: str, seconds: float, *, success: bool) -> None:
-        self._onward.sent(channel, seconds, success=success)
+    def sent(self, channel: str, seconds: float, *, delivered: bool, failed: bool) -> None:
+        self._onward.sent(channel, seconds, delivered=delivered, failed=failed)
         slot = self._slot(channel)
         slot.calls += 1
-        slot.calls_failed += not success
+        slot.calls_failed += failed
         slot.call_seconds += seconds
 
     def finished(self, channel: str, tally: Tally, batch: Batch, now: datetime) -> None:
         self._onward.finished(channel, tally, batch, now)
-        slot = self._slot(channel)
-        slot.delivered += tally.delivered
-        slot.failed += tally.retried + tally.dead
 
     def lease_lost(self, channel: str, entries: int) -> None:
         self._onward.lease_lost(channel, entries)
 
     def depths(self, stats: Sequence[ChannelStats]) -> None:
-        """So many wait now, and so many are dead."""
+        """So many wait now, so many are dead, and so fast they are delivered."""
         for channel in stats:
             slot = self._slot(channel.channel)
             slot.waiting = channel.pending_count + channel.claimed_count
             slot.dead = channel.dead_count
             slot.oldest = round(channel.oldest_pending_age_seconds or 0.0, 1)
+            slot.delivered = round(channel.delivered_per_second, 2)
 
     def series(self, channel: str) -> Series:
         """The last hour of a channel."""
@@ -103,7 +99,7 @@ class History:
             waiting=[slot.waiting for slot in slots],
             oldest=[slot.oldest for slot in slots],
             dead=[slot.dead for slot in slots],
-            delivered=[round(slot.delivered / SLOT_SECONDS, 2) for slot in slots],
+            delivered=[slot.delivered for slot in slots],
             latency_ms=[_latency([slot]) for slot in slots],
             errors=[_errors([slot]) for slot in slots],
         )
@@ -112,13 +108,7 @@ class History:
         """How it goes now: this slot and the one before."""
         newest = self._number()
         slots = [slot for slot in self._slots.get(channel, ()) if slot.number >= newest - 1]
-        seconds = self._clock() - (newest - 1) * SLOT_SECONDS
-        return Lately(
-            delivered_per_second=round(sum(slot.delivered for slot in slots) / seconds, 2),
-            failed_per_second=round(sum(slot.failed for slot in slots) / seconds, 2),
-            latency_ms=_latency(slots),
-            error_share=_errors(slots),
-        )
+        return Lately(latency_ms=_latency(slots), error_share=_errors(slots))
 
     def _slot(self, channel: str) -> Slot:
         slots, number = self._slots[channel], self._number()

@@ -36,14 +36,12 @@ class Engine:
         *,
         mode: str,
         cycle: Callable[[], Awaitable[Tally]],
-        rate: Callable[[], float],
         catching_up: Callable[[], bool],
         diagnose: Callable[[], Awaitable[answers.Diagnostics]],
         put: Callable[[], None],
     ) -> None:
         self.mode = mode
         self.cycle = cycle
-        self.rate = rate
         self.catching_up = catching_up
         self.diagnose = diagnose
         self.put = put
@@ -179,7 +177,7 @@ class Api:
 
     async def state(self, _: Call[Any, Any]) -> answers.SyncState:
         stats, gates = await self._threads.call(lambda: (self._stats(), self._store.gates(CHANNEL)))
-        rate = self._engine.rate()
+        rate = stats.delivered_per_second
         waiting = stats.pending_count + stats.claimed_count
         return answers.SyncState(
             pending_count=stats.pending_count,

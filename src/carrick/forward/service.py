@@ -14,7 +14,6 @@ from carrick.forward import answers
 from carrick.forward.api import Api, Engine, gate_view
 from carrick.forward.events import CHANNEL
 from carrick.ops.metrics import Metrics
-from carrick.ops.rate import Rate
 from carrick.outbox.channel import Channel
 from carrick.outbox.store import Store
 from carrick.relay.janitor import tidy_up
@@ -33,7 +32,6 @@ from carrick.web.tokens import AdminToken, is_this_machine
 log = logging.getLogger("carrick.forward")
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
-RATE_EVERY_SECONDS = 2.0
 LAST_ERRORS = 10
 
 Handshaking = Callable[[], Awaitable[answers.Handshake]]
@@ -59,7 +57,6 @@ class Forwarder:
         self._settings = settings
         self._handshake = handshake
         self._is_demo = is_demo
-        self._rate = Rate()
         self._threads = Threads(4)
 
     async def run(self, stopping: asyncio.Event, started: Started) -> None:
@@ -86,7 +83,6 @@ class Forwarder:
         engine = Engine(
             mode=settings.sync_forwarder_mode,
             cycle=relay.cycle if sends else _no_cycle,
-            rate=self._rate.per_second,
             catching_up=lambda: relay.catching_up,
             diagnose=self._diagnose,
             put=lambda: bells.ring(CHANNEL),
@@ -127,7 +123,6 @@ class Forwarder:
             delivering = None
             if relay is not None:
                 delivering = tasks.create_task(relay.run())
-                helpers.append(tasks.create_task(self._measure(relay)))
             await stopping.wait()
             log.info("forward.stopping")
             if relay is not None and delivering is not None:
@@ -135,12 +130,6 @@ class Forwarder:
                 await delivering
             for helper in helpers:
                 helper.cancel()
-
-    async def _measure(self, relay: Relay) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            self._rate.note(loop.time(), relay.totals.delivered)
-            await asyncio.sleep(RATE_EVERY_SECONDS)
 
     async def _diagnose(self) -> answers.Diagnostics:
         handshake = await self._handshake()

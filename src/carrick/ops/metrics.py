@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
+from collections import Counter as Counted
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
@@ -12,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from carrick.entry import Batch, ChannelStats, Gate
+from carrick.entry import Batch, ChannelStats, Gate, Sign
 from carrick.errors import StoreError
 from carrick.outbox.store import Store
 from carrick.relay.meter import Tally
@@ -23,6 +24,8 @@ log = logging.getLogger("carrick.ops")
 CLAIM_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
 LATENCY_BUCKETS_MS = (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000)
 DELIVERY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 60, 300, 3_600, 86_400)
+
+OUTCOMES = ("delivered", "retried", "dead", "released")
 
 GAUGES = {
     "pending_count": "outbox_pending_total",
@@ -38,6 +41,7 @@ class Metrics:
 
     def __init__(self, store: Store) -> None:
         self._registry = CollectorRegistry()
+        self._known: set[str] = set()
         self._claim_seconds = Histogram(
             "carrick_claim_seconds",
             "How long claims took.",
@@ -53,11 +57,14 @@ class Metrics:
             registry=self._registry,
         )
         self._success = Counter(
-            "sync_send_success", "Batches that the destination answered for.", ["channel"], registry=self._registry
+            "sync_send_success",
+            "Calls of the destination that delivered something.",
+            ["channel"],
+            registry=self._registry,
         )
         self._failure = Counter(
             "sync_send_failure",
-            "Batches that were refused, or that nobody answered.",
+            "Calls of the destination in which something failed, or that nobody answered.",
             ["channel"],
             registry=self._registry,
         )
@@ -75,14 +82,27 @@ class Metrics:
         self._registry.register(Depths(store))
 
     def claimed(self, channel: str, entries: int, seconds: float) -> None:
+        if channel not in self._known:
+            self._begin(channel)
         self._claim_seconds.labels(channel).observe(seconds)
 
-    def sent(self, channel: str, seconds: float, *, success: bool) -> None:
-        (self._success if success else self._failure).labels(channel).inc()
+    def _begin(self, channel: str) -> None:
+        """Every counter of the channel is there from its first claim on: Prometheus does not see what begins with 1."""
+        self._known.add(channel)
+        for counter in (self._success, self._failure, self._lease_lost):
+            counter.labels(channel)
+        for outcome in OUTCOMES:
+            self._entries.labels(channel, outcome)
+
+    def sent(self, channel: str, seconds: float, *, delivered: bool, failed: bool) -> None:
+        if delivered:
+            self._success.labels(channel).inc()
+        if failed:
+            self._failure.labels(channel).inc()
         self._batch_latency.labels(channel).observe(seconds * 1000)
 
     def finished(self, channel: str, tally: Tally, batch: Batch, now: datetime) -> None:
-        for outcome in ("delivered", "retried", "dead", "released"):
+        for outcome in OUTCOMES:
             if count := getattr(tally, outcome):
                 self._entries.labels(channel, outcome).inc(count)
         if tally.delivered == len(batch):
@@ -132,23 +152,23 @@ class Ages(Collector):
 
 
 class Depths(Collector):
-    """Gauges that the store counts: one cheap query for all channels, and one for the gates."""
+    """Gauges that the store counts: one cheap query for all channels, one for the gates, one for signs of life."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def describe(self) -> Iterator[Metric]:
-        yield from _gauges([], [])
+        yield from _gauges([], [], [])
 
     def collect(self) -> Iterator[Metric]:
         try:
-            stats, gates = self._store.stats(), self._store.gates()
+            stats, gates, signs = self._store.stats(), self._store.gates(), self._store.signs()
         except StoreError as error:
             log.warning("metrics.store_failed", extra={"error": str(error)})
             yield GaugeMetricFamily("carrick_store_up", "Whether the database answers.", value=0)
             return
         yield GaugeMetricFamily("carrick_store_up", "Whether the database answers.", value=1)
-        yield from _gauges(stats, gates)
+        yield from _gauges(stats, gates, signs)
 
 
 class StateHealth(Collector):
@@ -165,7 +185,7 @@ class StateHealth(Collector):
         yield CounterMetricFamily("carrick_state_errors", "How often Redis has failed this process.", health.errors)
 
 
-def _gauges(stats: Iterable[ChannelStats], gates: Iterable[Gate]) -> Iterator[Metric]:
+def _gauges(stats: Iterable[ChannelStats], gates: Iterable[Gate], signs: Iterable[Sign]) -> Iterator[Metric]:
     pending = GaugeMetricFamily("outbox_pending_total", "Entries that wait, held ones included.", labels=["channel"])
     claimed = GaugeMetricFamily("outbox_claimed_total", "Entries on their way.", labels=["channel"])
     dead = GaugeMetricFamily("outbox_dlq_total", "Entries that were given up.", labels=["channel"])
@@ -173,6 +193,13 @@ def _gauges(stats: Iterable[ChannelStats], gates: Iterable[Gate]) -> Iterator[Me
     backlog = GaugeMetricFamily(
         "carrick_backlog_bytes", "Payload bytes that wait or are on their way.", labels=["channel"]
     )
+    rate = GaugeMetricFamily(
+        "carrick_delivered_per_second", "Deliveries of all processes, mean of a minute.", labels=["channel"]
+    )
+    relays = GaugeMetricFamily(
+        "carrick_relays", "Relays with a sign of life: a lease, a rest, a duty.", labels=["channel"]
+    )
+    alive = Counted(what for what, _ in {(sign.what.removeprefix("janitor:"), sign.owner) for sign in signs})
     approximate = GaugeMetricFamily(
         "carrick_gauge_approximate", "1 for each gauge that is an estimate now.", labels=["channel", "gauge"]
     )
@@ -185,13 +212,15 @@ def _gauges(stats: Iterable[ChannelStats], gates: Iterable[Gate]) -> Iterator[Me
         dead.add_metric([channel.channel], channel.dead_count)
         oldest.add_metric([channel.channel], channel.oldest_pending_age_seconds or 0)
         backlog.add_metric([channel.channel], channel.backlog_bytes)
+        rate.add_metric([channel.channel], channel.delivered_per_second)
+        relays.add_metric([channel.channel], alive[channel.channel])
     closed = GaugeMetricFamily("carrick_gate_closed", "Closed gates.", labels=["channel", "scope_kind", "reason"])
     counted: defaultdict[tuple[str, str, str], int] = defaultdict(int)
     for gate in gates:
         counted[gate.channel, scope_kind(gate.scope), gate.reason.partition(":")[0]] += 1
     for labels, count in counted.items():
         closed.add_metric(list(labels), count)
-    yield from (pending, claimed, dead, oldest, backlog, approximate, closed)
+    yield from (pending, claimed, dead, oldest, backlog, rate, relays, approximate, closed)
 
 
 def scope_kind(scope: str) -> str:

@@ -52,8 +52,8 @@ class Meter(Protocol):
     def claimed(self, channel: str, entries: int, seconds: float) -> None:
         """A claim took so long and got so many."""
 
-    def sent(self, channel: str, seconds: float, *, success: bool) -> None:
-        """One call of the sink took so long; the destination answered for itself, or it did not."""
+    def sent(self, channel: str, seconds: float, *, delivered: bool, failed: bool) -> None:
+        """One call of the sink took so long. Something of it was delivered, something failed: both, or neither."""
 
     def finished(self, channel: str, tally: Tally, batch: Batch, now: datetime) -> None:
         """A batch is over. `now` is the database's clock."""
@@ -66,7 +66,7 @@ class NoMeter:
     """Takes no note."""
 
     def claimed(self, channel: str, entries: int, seconds: float) -> None: ...
-    def sent(self, channel: str, seconds: float, *, success: bool) -> None: ...
+    def sent(self, channel: str, seconds: float, *, delivered: bool, failed: bool) -> None: ...
     def finished(self, channel: str, tally: Tally, batch: Batch, now: datetime) -> None: ...
     def lease_lost(self, channel: str, entries: int) -> None: ...
 
@@ -81,9 +81,9 @@ class Meters:
         for meter in self._meters:
             meter.claimed(channel, entries, seconds)
 
-    def sent(self, channel: str, seconds: float, *, success: bool) -> None:
+    def sent(self, channel: str, seconds: float, *, delivered: bool, failed: bool) -> None:
         for meter in self._meters:
-            meter.sent(channel, seconds, success=success)
+            meter.sent(channel, seconds, delivered=delivered, failed=failed)
 
     def finished(self, channel: str, tally: Tally, batch: Batch, now: datetime) -> None:
         for meter in self._meters:

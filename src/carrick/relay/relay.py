@@ -29,7 +29,7 @@ from carrick.relay.moment import claimed_at
 from carrick.relay.sharing import Sharing
 from carrick.relay.split import Sending, complete, plain
 from carrick.relay.threads import Threads
-from carrick.sinks.sink import Delivery, LeaseLost, Report, Results, Sink
+from carrick.sinks.sink import Delivery, LeaseLost, Report, Results, Sink, failure_of, has_delivered
 
 log = logging.getLogger("carrick.relay")
 
@@ -242,15 +242,13 @@ class Relay:
 
     async def _send(self, entries: Sequence[Entry], token: UUID, lease: Lease, doubts: dict[UUID, Outcome]) -> Report:
         with tracing.span("deliver", self._channel.name, after=(entry.traceparent for entry in entries)):
-            report, success = await self._sent(entries, token, lease, doubts)
-            if not success:
-                tracing.fail(getattr(report, "code", ""))
+            report = await self._sent(entries, token, lease, doubts)
+            if (failure := failure_of(report)) is not None:
+                tracing.fail(failure)
             return report
 
-    async def _sent(
-        self, entries: Sequence[Entry], token: UUID, lease: Lease, doubts: dict[UUID, Outcome]
-    ) -> tuple[Report, bool]:
-        """What the sink reports, and whether the destination answered for itself.
+    async def _sent(self, entries: Sequence[Entry], token: UUID, lease: Lease, doubts: dict[UUID, Outcome]) -> Report:
+        """What the sink reports, counted.
 
         A delivery that ends without a report is in doubt once the sink has noted what it is about to do, and from its
         beginning where the destination is not idempotent. `doubts` are those that were cancelled.
@@ -278,9 +276,9 @@ class Relay:
             kind = Outcome.unsure if in_doubt else Outcome.retry
             fault = kind(code=type(error).__name__, message=error)
             report = Results(outcomes=dict.fromkeys((entry.id for entry in entries), fault))
-        success = isinstance(report, Results) and report.unavailable is None
-        self._meter.sent(self._channel.name, loop.time() - started, success=success)
-        return report, success
+        delivered, failed = has_delivered(report), failure_of(report) is not None
+        self._meter.sent(self._channel.name, loop.time() - started, delivered=delivered, failed=failed)
+        return report
 
     def _learn(self, sending: Sending) -> None:
         """What was too large for the destination once is not sent in one piece again."""

@@ -68,15 +68,17 @@ class Sending:
                 await self._split(entries, report)
             case Unavailable():
                 self.unavailable = self.unavailable or report
-                if report.unsure:
-                    unsure = Outcome.unsure(code=report.code, message=report.message)
-                    self.outcomes |= dict.fromkeys((entry.id for entry in entries), unsure)
+                came_back = Outcome.unsure if report.unsure else Outcome.released
+                outcome = came_back(code=report.code, message=report.message)
+                self.outcomes |= dict.fromkeys((entry.id for entry in entries), outcome)
             case _:
                 assert_never(report)
 
     def _note(self, entries: Sequence[Entry], results: Results) -> None:
+        left = results.unavailable
+        untried = None if left is None else Outcome.released(code=left.code, message=left.message)
         for entry in entries:
-            outcome = results.outcomes.get(entry.id)
+            outcome = results.outcomes.get(entry.id, untried)
             if outcome is not None:
                 self.outcomes[entry.id] = outcome
             if (group := entry.group) is not None and (outcome is None or outcome.kind not in GOES_ON):

@@ -58,6 +58,22 @@ class Unavailable(msgspec.Struct, frozen=True, kw_only=True):
 Report: TypeAlias = Results | Refused | Unavailable
 
 
+def has_delivered(report: Report) -> bool:
+    """Whether the destination has taken something."""
+    return isinstance(report, Results) and any(outcome.is_success for outcome in report.outcomes.values())
+
+
+def failure_of(report: Report) -> str | None:
+    """The code of what failed first; None where nothing did."""
+    if not isinstance(report, Results):
+        return report.code
+    if report.unavailable is not None:
+        return report.unavailable.code
+    return next(
+        (outcome.code or outcome.kind.value for outcome in report.outcomes.values() if outcome.is_failure), None
+    )
+
+
 class LeaseLost(Exception):
     """The entries belong to somebody else now, or nobody can tell: drop them, and write nothing about them."""
 

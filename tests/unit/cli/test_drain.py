@@ -20,6 +20,7 @@ HELD = ChannelStats(
     dead_count=0,
     backlog_bytes=0,
     oldest_pending_age_seconds=None,
+    delivered_per_second=0.0,
     last_success_at=None,
     last_error_at=None,
     approximate=("pending_count", "held_count"),

@@ -88,7 +88,6 @@ class Forwarder:
             engine = Engine(
                 mode="send",
                 cycle=no_cycle,
-                rate=lambda: 0.0,
                 catching_up=lambda: False,
                 diagnose=no_diagnosis,
                 put=lambda: None,

@@ -56,8 +56,7 @@ def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
 def test_every_promised_name_is_there(store: SqliteStore) -> None:
     metrics = Metrics(store)
     metrics.claimed("things", 1, 0.001)
-    metrics.sent("things", 0.01, success=True)
-    metrics.sent("things", 0.01, success=False)
+    metrics.sent("things", 0.01, delivered=True, failed=False)
     metrics.finished("things", Tally(claimed=1, delivered=1), batch(entry(1)), NOW)
     metrics.lease_lost("things", 1)
     store.close_gate("things", "tenant:acme", 60, "http_503: later")

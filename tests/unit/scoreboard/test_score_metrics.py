@@ -88,7 +88,7 @@ def test_what_is_handed_in_counts_once_however_often_it_is_sent(world: World) ->
 def test_what_became_of_points_is_counted_by_the_relay_for_every_meter(world: World) -> None:
     meter = Meters(NoMeter(), world.meter)
     meter.claimed(CHANNEL, 6, 0.1)
-    meter.sent(CHANNEL, 0.3, success=True)
+    meter.sent(CHANNEL, 0.3, delivered=True, failed=False)
     meter.finished(CHANNEL, Tally(claimed=6, delivered=3, dead=1, retried=2), batch(entry(1)), NOW)
     meter.lease_lost(CHANNEL, 1)
     figures = world.figures()

@@ -15,7 +15,11 @@ export function OverviewScreen({ overview }: { overview: Overview }) {
       <Totals overview={overview} />
       <section aria-labelledby="channels">
         <h2 id="channels">Channels</h2>
-        {overview.channels.length === 0 && <p class="soft">No channel has been declared yet.</p>}
+        {overview.channels.length === 0 ? (
+          <p class="soft">No channel has been declared yet.</p>
+        ) : (
+          <p class="soft">Latency and errors are of deliveries by {overview.instance}; everything else is of all processes.</p>
+        )}
         <div class="channels">
           {overview.channels.map((channel) => (
             <ChannelCard key={channel.stats.channel} channel={channel} now={now} />
@@ -59,7 +63,7 @@ function Totals({ overview }: { overview: Overview }) {
       <Figure name="On the way" value={short(sum((one) => one.stats.claimed_count))} />
       <Figure name="Dead" value={about("dead_count") + short(dead)} tone={dead ? "bad" : ""} />
       <Figure name="Oldest waits" value={oldest ? about("oldest_pending_age_seconds") + span(oldest) : "–"} />
-      <Figure name="Delivered" value={perSecond(sum((one) => one.lately.delivered_per_second))} />
+      <Figure name="Delivered" value={perSecond(sum((one) => one.stats.delivered_per_second))} />
     </dl>
   );
 }
@@ -117,7 +121,7 @@ function ChannelCard({ channel, now }: { channel: Channel; now: number }) {
           points={series.oldest}
           said={span}
         />
-        <Spark label="Delivered" value={perSecond(lately.delivered_per_second)} points={series.delivered} said={perSecond} />
+        <Spark label="Delivered" value={perSecond(stats.delivered_per_second)} points={series.delivered} said={perSecond} />
         <Spark
           label="Latency"
           value={lately.latency_ms === null ? "–" : milliseconds(lately.latency_ms)}

@@ -93,6 +93,8 @@ def finish(connection: sqlite3.Connection, token: UUID, outcomes: Mapping[UUID, 
         _end(connection, channel, [fate for fate in fates if fate.state is not State.PENDING], now)
         _return(connection, channel, [fate for fate in fates if fate.state is State.PENDING], now, intent, frozen_batch)
         rows(connection, "finish_lease", batch_id=batch_id)
+        if any(fate.outcome.is_failure for fate in fates):
+            rows(connection, "finish_fail", channel=name, now=now)
         changed |= {wanted[fate.held.id][0]: fate.state for fate in fates}
     return changed
 

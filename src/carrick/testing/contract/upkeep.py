@@ -260,6 +260,51 @@ class StatsContract:
         assert timedelta(0) <= stats.last_error_at - start < timedelta(seconds=60)
         assert stats.last_success_at - start >= timedelta(seconds=100)
 
+    def test_the_last_error_stays_when_its_entry_has_been_delivered(self, store: Store, clock: Clock) -> None:
+        declare(store)
+        put(store)
+        finish_each(store, claim(store), Outcome.retry(code="x"))
+        told = stats_of(store).last_error_at
+        clock.shift(HOUR)
+        store.finish_all(claim(store).token)
+        assert told is not None
+        assert stats_of(store).last_error_at == told
+
+    @pytest.mark.parametrize(
+        ("outcome", "is_error"),
+        [
+            (Outcome.released(), False),
+            (Outcome.released(code="connect_refused"), True),
+            (Outcome.unsure(), True),
+            (Outcome.rejected(), True),
+            (Outcome.delivered(), False),
+            (Outcome.duplicate(), False),
+        ],
+    )
+    def test_what_was_given_back_because_of_the_destination_is_an_error(
+        self, store: Store, outcome: Outcome, is_error: bool
+    ) -> None:
+        declare(store)
+        put(store)
+        finish_each(store, claim(store), outcome)
+        assert (stats_of(store).last_error_at is not None) is is_error
+
+    def test_deliveries_of_the_last_minute_make_the_rate(self, store: Store, clock: Clock) -> None:
+        declare(store)
+        put_run(store, 12)
+        store.finish_all(claim(store).token)
+        assert stats_of(store).delivered_per_second == pytest.approx(0.2)
+        clock.shift(61)
+        assert stats_of(store).delivered_per_second == 0
+
+    def test_a_high_rate_is_that_of_the_last_ten_thousand(self, store: Store, clock: Clock) -> None:
+        declare(store, batch_bytes=1024**2)
+        put_run(store, 10_001)
+        while batch := claim(store, max_rows=10_000):
+            store.finish_all(batch.token)
+        clock.shift(20)
+        assert 10_000 / 50 < stats_of(store).delivered_per_second <= 10_000 / 20
+
     def test_troubled_are_the_waiting_entries_that_were_tried_in_vain(self, store: Store) -> None:
         declare(store)
         declare(store, "others")

@@ -74,6 +74,7 @@ declare
   v_gone bigint[];
   v_bytes bigint;
   v_released boolean;
+  v_failed boolean;
 begin
   if jsonb_typeof(v_outcomes) is distinct from 'array' then
     perform carrick._fail('CK004', 'outcomes: not a JSON array', 'accepted: [{"id","outcome","after"?,"code"?,"message"?}]');
@@ -138,8 +139,9 @@ begin
     select array_agg(f.id order by f.n), array_agg(f.next_state order by f.n), array_agg(f.seq),
            (select sum(r.payload_size_bytes) from fate x cross join lateral carrick._record(x.id) r
              where c.max_backlog_bytes is not null and x.next_state <> 'pending'),
-           bool_or(not f.spends_attempt)
-      into v_ids, v_states, v_gone, v_bytes, v_released from fate f;
+           bool_or(not f.spends_attempt),
+           bool_or(f.outcome in ('retry', 'unsure', 'rejected') or (f.outcome = 'released' and f.code is not null))
+      into v_ids, v_states, v_gone, v_bytes, v_released, v_failed from fate f;
     if v_ids is not null then
       if c.mode = 'coalesce' then
         perform carrick._freeze_by_group(v_frozen);
@@ -150,6 +152,11 @@ begin
       end if;
       if v_released then -- due now, perhaps, and whoever gave them back may be going
         perform carrick._wake(l.channel);
+      end if;
+      if v_failed and (c.last_error_at is null or c.last_error_at not between v_now - interval '1 second' and v_now) then
+        -- who finds it locked need not wait: somebody else writes the same second
+        update carrick.channel x set last_error_at = v_now
+         where x.name = (select y.name from carrick.channel y where y.name = l.channel for update skip locked);
       end if;
       return query select * from unnest(v_ids, v_states);
     end if;

@@ -30,37 +30,6 @@ select r.id, r.seq, r.channel, r.tenant_id, r.principal, r.group_key, r.event_ty
   from carrick.record r
   join carrick.ended e on e.seq = r.seq and e.id = r.id;
 
--- Held entries are counted only where a gate is closed; delivered ones never: the cost does not grow with retention.
-create view carrick.stats as
-select c.name as channel,
-       coalesce(w.pending_count, 0) as pending_count,
-       case when not exists (select from carrick.gate g where g.channel = c.name and g.closed_until > k.now) then 0
-            when exists (select from carrick.gate g where g.channel = c.name and g.scope = '*' and g.closed_until > k.now)
-              then coalesce(w.pending_count, 0)
-            else (select count(*) from carrick.work x
-                   where x.channel = c.name
-                     and exists (select from carrick.gate g where g.channel = c.name and g.closed_until > k.now
-                                    and g.scope in ('tenant:' || x.tenant_id, 'principal:' || x.principal)))
-       end as held_count,
-       coalesce(l.claimed_count, 0) as claimed_count,
-       (select count(*) from carrick.ended e where e.channel = c.name and e.state = 'dead') as dead_count,
-       coalesce(w.bytes, 0) + coalesce(l.bytes, 0) as backlog_bytes,
-       extract(epoch from k.now - w.oldest)::double precision as oldest_pending_age_seconds,
-       (select max(e.ended_at) from carrick.ended e where e.channel = c.name and e.state = 'delivered') as last_success_at,
-       greatest((select max(e.ended_at) from carrick.ended e where e.channel = c.name and e.state = 'dead'),
-                (select max(t.last_attempt_at) from carrick.trouble t join carrick.work x on x.seq = t.seq
-                  where x.channel = c.name and t.last_error_code is not null)) as last_error_at
-  from carrick.channel c
- cross join lateral (select carrick.clock() as now) k
-  left join lateral (
-    select count(*) as pending_count, sum(x.size) as bytes,
-           (select min(r.created_at) from carrick.work o join carrick.record r on r.id = o.id
-             where o.channel = c.name and o.seq = (select min(m.seq) from carrick.work m where m.channel = c.name)) as oldest
-      from carrick.work x where x.channel = c.name) w on true
-  left join lateral (
-    select sum(cardinality(x.seqs)) as claimed_count, sum(x.bytes) as bytes
-      from carrick.lease x where x.channel = c.name) l on true;
-
 -- The facts behind `explain`, about one entry, at one moment.
 create function carrick._standing(p_id uuid)
   returns table (now timestamptz, frozen boolean, gate_scope text, gate_until timestamptz, gate_reason text,

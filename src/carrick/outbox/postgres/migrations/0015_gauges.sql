@@ -58,7 +58,8 @@ end $$;
 -- are estimated by windows. Dead entries are counted up to `exact` for each channel, by their index. Plans are pinned as in 0003.
 create function carrick._stats() returns table (
     channel text, pending_count bigint, held_count bigint, claimed_count bigint, dead_count bigint, backlog_bytes numeric,
-    oldest_pending_age_seconds double precision, last_success_at timestamptz, last_error_at timestamptz, approximate text[])
+    oldest_pending_age_seconds double precision, delivered_per_second double precision, last_success_at timestamptz,
+    last_error_at timestamptz, approximate text[])
   language plpgsql stable
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
   set enable_material = off set enable_sort = off set jit = off as $$
@@ -84,18 +85,9 @@ begin
       from chosen c
      cross join lateral (
        select count(*) as entries, sum(w.size) as bytes, min(w.seq) as oldest,
-              count(*) filter (where v_gated and carrick._is_held(c.name, w.tenant_id, w.principal, v_now)) as held,
-              max(case when w.troubled then (select t.last_attempt_at from carrick.trouble t
-                                               where t.seq = w.seq and t.last_error_code is not null) end) as last_error_at
+              count(*) filter (where v_gated and carrick._is_held(c.name, w.tenant_id, w.principal, v_now)) as held
          from (select y.* from carrick.work y where y.channel = c.name order by y.tenant_id, y.rank, y.seq limit 2147483647) w) x
      where c.is_exact),
-  failed as materialized (
-    select w.channel, max(t.last_attempt_at) as last_error_at
-      from carrick._windows('carrick.trouble', 100) v
-     cross join lateral (select x.* from carrick.trouble x where x.seq >= v.lo and x.seq < v.stop order by x.seq limit 32) t
-     cross join lateral unnest(carrick._places(array[t.seq])) as p(at)
-     cross join lateral carrick._at(p.at) w
-     where exists (select from chosen c where not c.is_exact) and t.last_error_code is not null group by w.channel),
   dead as materialized (
     select c.name, (select count(*) from (select from carrick.ended e where e.channel = c.name and e.state = 'dead'
                                            order by e.ended_at, e.seq limit v_exact + 1::bigint) x) as entries
@@ -110,12 +102,10 @@ begin
            case when c.is_exact then coalesce(x.entries, 0) else round(s.entries)::bigint end as entries,
            case when c.is_exact then coalesce(x.bytes, 0) else round(s.bytes)::bigint end as bytes,
            case when c.is_exact then coalesce(x.held, 0) else coalesce(round(s.held), 0)::bigint end as held,
-           case when c.is_exact then x.oldest else s.oldest end as oldest,
-           case when c.is_exact then x.last_error_at else f.last_error_at end as last_error_at
+           case when c.is_exact then x.oldest else s.oldest end as oldest
       from chosen c
       left join counted x on x.name = c.name
-      left join seen s on s.channel = c.name
-      left join failed f on f.channel = c.name)
+      left join seen s on s.channel = c.name)
   select w.name, w.entries,
          case when exists (select from carrick.gate g where g.channel = w.name and g.scope = '*' and g.closed_until > v_now)
               then w.entries else w.held end,
@@ -124,16 +114,22 @@ begin
          extract(epoch from v_now - (select r.created_at from unnest(carrick._places(array[w.oldest])) as p(at)
                                       cross join lateral carrick._at(p.at) o
                                       cross join lateral carrick._record(o.id) r))::double precision,
+         case when r.deliveries < 10000 then r.deliveries / 60.0::double precision
+              else r.deliveries / greatest(0.1, extract(epoch from v_now - r.oldest))::double precision end,
          (select max(e.ended_at) from carrick.ended e where e.channel = w.name and e.state = 'delivered'),
-         greatest((select max(e.ended_at) from carrick.ended e where e.channel = w.name and e.state = 'dead'), w.last_error_at),
-         case when w.is_exact then '{}'::text[]
-              else '{pending_count,held_count,backlog_bytes,oldest_pending_age_seconds,last_error_at}' end
+         greatest((select max(e.ended_at) from carrick.ended e where e.channel = w.name and e.state = 'dead'),
+                  (select c.last_error_at from carrick.channel c where c.name = w.name)),
+         case when w.is_exact then '{}'::text[] else '{pending_count,held_count,backlog_bytes,oldest_pending_age_seconds}' end
            || case when d.entries > v_exact then '{dead_count}'::text[] else '{}' end
     from waiting w
     join dead d on d.name = w.name
     left join dead_seen a on a.channel = w.name
    cross join lateral (select coalesce(sum(cardinality(x.seqs)), 0)::bigint as entries, coalesce(sum(x.bytes), 0) as bytes
-                         from carrick.lease x where x.channel = w.name) l;
+                         from carrick.lease x where x.channel = w.name) l
+   cross join lateral (select count(*) as deliveries, min(x.ended_at) as oldest
+                         from (select e.ended_at from carrick.ended e
+                                where e.channel = w.name and e.state = 'delivered' and e.ended_at > v_now - interval '1 minute'
+                                order by e.ended_at desc limit 10000) x) r;
 end $$;
 
 -- Whether a gate of its tenant's or its principal's holds an entry.
@@ -143,8 +139,8 @@ create function carrick._is_held(p_channel text, p_tenant text, p_principal text
                     and g.scope in ('tenant:' || p_tenant, 'principal:' || p_principal))
 $$;
 
-create or replace view carrick.stats as
+create view carrick.stats as
 select s.channel collate "C" as channel, s.pending_count, s.held_count, s.claimed_count, s.dead_count, s.backlog_bytes,
-       s.oldest_pending_age_seconds, s.last_success_at, s.last_error_at, s.approximate
+       s.oldest_pending_age_seconds, s.delivered_per_second, s.last_success_at, s.last_error_at, s.approximate
   from carrick._stats() s;
 comment on column carrick.stats.approximate is 'The columns that are estimates in this row.';

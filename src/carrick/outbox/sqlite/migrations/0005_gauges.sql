@@ -14,7 +14,6 @@ create table carrick_gauge_limit (
 -- length, so that no regular pattern in the table keeps in step with them.
 -- The channels with the fewest waiting entries are counted, as many as have `exact` together; the others are estimated by windows. Dead
 -- entries are counted up to `exact` for each channel, by their index.
-drop view carrick_stats;
 create view carrick_stats as
 with recursive
 bound (now, exact) as materialized (
@@ -29,9 +28,6 @@ span (place, lo, hi) as materialized (
   select 'work', (select min(seq) from carrick_work), (select max(seq) + 1 from carrick_work)
    where (select max(seq) from carrick_work) - (select min(seq) from carrick_work) >= (select exact from bound)
   union all
-  select 'trouble', (select min(seq) from carrick_trouble), (select max(seq) + 1 from carrick_trouble)
-   where (select max(seq) from carrick_work) - (select min(seq) from carrick_work) >= (select exact from bound)
-  union all
   select 'ended', (select min(seq) from carrick_ended), (select max(seq) + 1 from carrick_ended)
    where exists (select 1 from dead where entries > (select exact from bound))),
 step (i, at, next) as materialized (
@@ -42,7 +38,6 @@ part (place, lo, hi, stop) as materialized (
   select p.place, p.lo, p.hi,
          case p.place
            when 'work' then (select seq from carrick_work where seq >= p.lo and seq < p.hi order by seq limit 1 offset 16)
-           when 'trouble' then (select seq from carrick_trouble where seq >= p.lo and seq < p.hi order by seq limit 1 offset 16)
            else (select seq from carrick_ended where seq >= p.lo and seq < p.hi order by seq limit 1 offset 16)
          end
     from (select s.place, min(s.hi, s.lo + cast((s.hi - s.lo) * (a.at / 100) as integer)) as lo,
@@ -56,7 +51,7 @@ dense (place, lo, hi, stop, parts, origin) as materialized (
          case p.place when 'work' then (select max(seq) + 1 from carrick_work where seq >= p.lo and seq < p.hi)
                       else (select max(seq) + 1 from carrick_ended where seq >= p.lo and seq < p.hi) end,
          p.stop, 400 / count(*) over (partition by p.place), s.lo
-    from part as p join span as s on s.place = p.place where p.stop is not null and p.place <> 'trouble'),
+    from part as p join span as s on s.place = p.place where p.stop is not null),
 finer (place, lo, hi, start, upto) as materialized (
   select p.place, p.lo, p.hi, p.start, min(p.hi, p.start + p.length)
     from (select c.*, c.lo + cast(((c.lo - c.origin) % 1000003 * 618034 % 1000000) / 1000000.0 * max(0, c.hi - c.lo - c.length)
@@ -73,7 +68,7 @@ sized (place, lo, hi, start, stop) as materialized (
                   end, f.upto)
     from finer as f),
 sample (place, lo, stop, weight) as materialized (
-  select place, lo, coalesce(stop, hi), 1.0 from part where stop is null or place = 'trouble'
+  select place, lo, hi, 1.0 from part where stop is null
   union all
   select place, start, stop, 1.0 * (hi - lo) / (stop - start) from sized),
 seen (channel, entries, bytes, held, oldest) as materialized (
@@ -89,25 +84,18 @@ seen (channel, entries, bytes, held, oldest) as materialized (
 chosen (channel, is_exact) as materialized (
   select c.name, coalesce(sum(s.entries) over (order by s.entries nulls first, c.name), 0) <= (select exact from bound)
     from carrick_channel as c left join seen as s on s.channel = c.name),
-counted (channel, entries, bytes, held, oldest, last_error_at) as materialized (
+counted (channel, entries, bytes, held, oldest) as materialized (
   select k.name, count(*), sum(w.size),
          sum(case when g.channel is null then 0
                   else g.whole or exists (select 1 from carrick_gate as x
                                            where x.channel = g.channel and x.closed_until > (select now from bound)
                                              and x.scope in ('tenant:' || w.tenant_id, 'principal:' || w.principal)) end),
-         min(w.seq),
-         max(case when w.troubled then (select t.last_attempt_at from carrick_trouble as t
-                                         where t.seq = w.seq and t.last_error_code is not null) end)
+         min(w.seq)
     from carrick_channel as k -- in the order of its key, so that nothing is sorted
    cross join chosen as c on c.channel = k.name and c.is_exact
    cross join carrick_work as w indexed by carrick_work_rank on w.channel = k.name and w.batch_id is null
     left join gated as g on g.channel = k.name
    group by k.name),
-failed (channel, last_error_at) as materialized (
-  select w.channel, max(t.last_attempt_at)
-    from sample as v cross join carrick_trouble as t on t.seq >= v.lo and t.seq < v.stop and t.last_error_code is not null
-   cross join carrick_work as w on w.seq = t.seq and w.batch_id is null
-   where v.place = 'trouble' group by w.channel),
 dead_seen (channel, entries) as materialized (
   select e.channel, sum(v.weight)
     from sample as v cross join carrick_ended as e not indexed on e.seq >= v.lo and e.seq < v.stop and e.state = 'dead'
@@ -127,19 +115,23 @@ told as (
          ((select now from bound) - (select r.created_at from carrick_record as r
                                       where r.seq = case when c.is_exact then x.oldest else s.oldest end)) / 1000000.0
            as oldest_pending_age_seconds,
+         (select case when count(*) < 10000 then count(*) / 60.0
+                      else count(*) / max(0.1, ((select now from bound) - min(x.ended_at)) / 1000000.0) end
+            from (select e.ended_at from carrick_ended as e
+                   where e.channel = c.channel and e.state = 'delivered' and e.ended_at > (select now from bound) - 60000000
+                   order by e.ended_at desc limit 10000) as x) as delivered_per_second,
          (select max(e.ended_at) from carrick_ended as e where e.channel = c.channel and e.state = 'delivered') as last_success_at,
          nullif(max(coalesce((select max(e.ended_at) from carrick_ended as e where e.channel = c.channel and e.state = 'dead'), 0),
-                    coalesce(case when c.is_exact then x.last_error_at else f.last_error_at end, 0)), 0) as last_error_at,
-         trim(case when c.is_exact then '' else 'pending_count,held_count,backlog_bytes,oldest_pending_age_seconds,last_error_at' end
+                    coalesce((select k.last_error_at from carrick_channel as k where k.name = c.channel), 0)), 0) as last_error_at,
+         trim(case when c.is_exact then '' else 'pending_count,held_count,backlog_bytes,oldest_pending_age_seconds' end
               || case when d.entries > (select exact from bound) then ',dead_count' else '' end, ',') as approximate
     from chosen as c
     join dead as d on d.channel = c.channel
     left join counted as x on x.channel = c.channel
     left join seen as s on s.channel = c.channel
-    left join failed as f on f.channel = c.channel
     left join dead_seen as a on a.channel = c.channel
     left join claimed as l on l.channel = c.channel)
-select channel, pending_count, held_count, claimed_count, dead_count, backlog_bytes, oldest_pending_age_seconds,
+select channel, pending_count, held_count, claimed_count, dead_count, backlog_bytes, oldest_pending_age_seconds, delivered_per_second,
        strftime('%Y-%m-%dT%H:%M:%S', last_success_at / 1000000, 'unixepoch') || printf('.%06dZ', last_success_at % 1000000)
          as last_success_at,
        strftime('%Y-%m-%dT%H:%M:%S', last_error_at / 1000000, 'unixepoch') || printf('.%06dZ', last_error_at % 1000000)

@@ -1,4 +1,4 @@
 -- Every channel at a glance.
 select channel, pending_count, held_count, claimed_count, dead_count, backlog_bytes, oldest_pending_age_seconds,
-       last_success_at, last_error_at, approximate
+       delivered_per_second, last_success_at, last_error_at, approximate
   from carrick_stats order by channel
