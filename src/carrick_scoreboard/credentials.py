@@ -35,11 +35,14 @@ STILL_GOOD_SECONDS = 5.0
 """A token that cannot be refreshed is used until so shortly before its end."""
 LEASE_SECONDS = 4 * TIMEOUT_SECONDS
 """How long a refresh may take; a replica that dies in it keeps the others from it so long."""
+LONGEST_WAIT_SECONDS = TIMEOUT_SECONDS + 5
+"""How long somebody waits for new tokens; a refresh goes on without them."""
 LOOK_SECONDS = 0.1
 """How often those who wait look."""
-LOOKS = round((TIMEOUT_SECONDS + 5) / LOOK_SECONDS)
+LOOKS = round(LONGEST_WAIT_SECONDS / LOOK_SECONDS)
 """How often they look at most: a refresh that goes on longer has failed or died."""
-WRITE_TRIES = 5
+LONGEST_PAUSE_SECONDS = 30.0
+"""Between two tries to write new tokens down."""
 USED_EVERY = timedelta(minutes=10)
 LONGEST_SECONDS = 366 * 86_400
 
@@ -97,7 +100,8 @@ class Credentials:
             task = asyncio.get_running_loop().create_task(self._refreshed(user_id))
             self._refreshes[user_id] = task
             task.add_done_callback(lambda done: self._through(user_id, done))
-        return await asyncio.shield(task)
+        done, _ = await asyncio.wait([task], timeout=LONGEST_WAIT_SECONDS)
+        return await (task if done else self._old(user_id))
 
     async def refused(self, credential: Credential) -> bool:
         """OSM no longer accepts it: revoked, unless the user has newer tokens by now. Whether they must sign in."""
@@ -111,9 +115,18 @@ class Credentials:
         stored = await self._threads.call(self._stored.get, user_id)
         return stored is None or stored.revoked_at is not None
 
-    async def close(self) -> None:
-        """Wait for the refreshes under way: the tokens they use up must be replaced."""
-        await asyncio.gather(*self._refreshes.values(), return_exceptions=True)
+    async def close(self, grace_seconds: float = LONGEST_WAIT_SECONDS) -> None:
+        """Wait for the refreshes under way: the tokens they use up must be replaced. Who is left then is told."""
+        tasks = dict(self._refreshes)
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks.values(), timeout=max(grace_seconds, 0))
+        for user_id, task in tasks.items():
+            if task in late:
+                remedy = "if OSM had given new tokens already, the user must sign in again"
+                log.critical("credentials.refresh_cut_off", extra={"user_id": user_id, "remedy": remedy})
+                task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
 
     async def _refreshed(self, user_id: int) -> Credential:
         """Refresh, or wait for who does, until the tokens are new: however short they last, once is enough."""
@@ -152,17 +165,23 @@ class Credentials:
         return True
 
     async def _keep(self, stored: StoredCredential, tokens: SealedTokens) -> None:
-        """Write the new tokens; the old ones are used up, so this is tried again when the database does not answer."""
-        for attempt in range(1, WRITE_TRIES + 1):
+        """Write the new tokens, however long the database is away: the old ones are used up.
+
+        Another replica may have taken the old ones for revoked meanwhile. With these that is over.
+        """
+        user_id, pause = stored.osm_user_id, 0.5
+        while True:
             try:
-                await self._threads.call(self._stored.end_refresh, stored.osm_user_id, stored.generation, tokens)
-                log.info("credentials.refreshed", extra={"user_id": stored.osm_user_id})
-                return
+                is_newest = await self._threads.call(self._stored.end_refresh, user_id, stored.generation, tokens)
+                break
             except StoreError as error:
-                log.error("credentials.not_kept", extra={"user_id": stored.osm_user_id, "error": str(error)})
-                if attempt == WRITE_TRIES:
-                    raise
-                await self._sleep(attempt)
+                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+                extra = {"user_id": user_id, "error": str(error), "again_in_seconds": pause}
+                log.error("credentials.not_kept", extra=extra)
+                await self._sleep(pause)
+        log.info("credentials.refreshed", extra={"user_id": user_id})
+        if is_newest:
+            await self._signed_in(user_id)
 
     async def _old(self, user_id: int) -> Credential:
         """The token that could not be refreshed, while it is good. Raises Unavailable."""

@@ -11,7 +11,7 @@ from carrick.outbox.outbox import Outbox
 from carrick.relay.threads import Threads
 from carrick.state.fallback import SharedState
 from carrick_scoreboard.admission import Admission
-from carrick_scoreboard.credentials import Credentials
+from carrick_scoreboard.credentials import LONGEST_WAIT_SECONDS, Credentials
 from carrick_scoreboard.delivery import ScoreSink
 from carrick_scoreboard.holding import Holding
 from carrick_scoreboard.leaders import Leaders
@@ -76,9 +76,13 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     now: Callable[[], datetime]
     """The time in the zone of the sections."""
 
-    async def close(self) -> None:
-        """End what is under way, and the connections to OSM and to shared state. Sockets end with the server."""
+    async def close(self, grace_seconds: float = LONGEST_WAIT_SECONDS) -> None:
+        """End what is under way, and the connections to OSM and to shared state. Sockets end with the server.
+
+        Refreshes of tokens get the grace time: what OSM has given cannot be had again.
+        """
         await self.patrols.close()
+        await self.credentials.close(grace_seconds)
         await self.client.close()
         await self.state.close()
 

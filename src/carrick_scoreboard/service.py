@@ -126,6 +126,7 @@ class Scoreboard:
 
     async def run(self, stopping: asyncio.Event, started: Started) -> None:
         """Serve until `stopping` is set; `started` is told the two ports. Requests under way are answered."""
+        told_to_stop = asyncio.create_task(_moment_of(stopping))
         try:
             state = self._open_state(self._threads)
             owner = self._settings.instance_id
@@ -133,8 +134,9 @@ class Scoreboard:
             try:
                 await self._serve(parts, stopping, started)
             finally:
-                await parts.close()
+                await parts.close(self._settings.sync_grace_seconds - _seconds_since(told_to_stop))
         finally:
+            told_to_stop.cancel()
             self._threads.close()
             self._tables.close()
             self._outbox.close()
@@ -202,3 +204,14 @@ class Scoreboard:
             log.info("scoreboard.stopping")
             for helper in helpers:
                 helper.cancel()
+
+
+async def _moment_of(event: asyncio.Event) -> float:
+    """When it is set, by the event loop's clock."""
+    await event.wait()
+    return asyncio.get_running_loop().time()
+
+
+def _seconds_since(moment: asyncio.Task[float]) -> float:
+    """How long ago it was; 0 where it has not come."""
+    return asyncio.get_running_loop().time() - moment.result() if moment.done() else 0.0

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from carrick.errors import StoreUnavailable
 from carrick_scoreboard.credentials import EARLY_SECONDS, Credentials, place_of
 from carrick_scoreboard.osm import errors
 from carrick_scoreboard.osm.client import Credential
@@ -28,6 +31,19 @@ class Steps:
     async def sleep(self, _: float) -> None:
         self.waiting.set()
         await self.go.wait()
+
+
+def away_for(times: int, operation: Callable[..., bool]) -> Callable[..., bool]:
+    """The same, but the database does not answer the first so many times."""
+    left = [times]
+
+    def tried(*given: Any) -> bool:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise StoreUnavailable("the database does not answer")
+        return operation(*given)
+
+    return tried
 
 
 async def works(replica: Replica, credential: Credential) -> bool:
@@ -177,6 +193,89 @@ async def test_who_goes_away_in_the_middle_of_a_refresh_does_not_lose_the_new_to
         await one.credentials.close()
         assert await works(one, await one.credentials.usable(ROBIN))
         assert await refreshes(hall) == 1
+
+
+@in_hall
+async def test_new_tokens_are_kept_however_long_the_database_is_away(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async with hall.replica(sleep=sleep) as one:
+        await hall.sign_in(one, seconds=60)
+        with monkeypatch.context() as outage:
+            outage.setattr(one.stored, "end_refresh", away_for(20, one.stored.end_refresh))
+            fresh = await one.credentials.usable(ROBIN)
+        assert await works(one, fresh)
+        assert await one.credentials.usable(ROBIN) == fresh
+        assert (len(pauses), max(pauses)) == (20, 30.0)
+        assert [record.message for record in caplog.records].count("credentials.not_kept") == 20
+
+
+@in_hall
+async def test_who_waits_for_tokens_that_cannot_be_written_down_gets_the_old_one(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = Steps()
+    monkeypatch.setattr("carrick_scoreboard.credentials.LONGEST_WAIT_SECONDS", 0.01)
+    async with hall.replica(sleep=steps.sleep) as one:
+        await hall.sign_in(one, seconds=60)
+        old = one.stored.get(ROBIN)
+        assert old is not None
+        monkeypatch.setattr(one.stored, "end_refresh", away_for(1, one.stored.end_refresh))
+        before = await one.credentials.usable(ROBIN)
+        await steps.waiting.wait()
+        steps.go.set()
+        await one.credentials.close()
+        assert await one.credentials.usable(ROBIN) != before
+        assert await refreshes(hall) == 1
+
+
+@in_hall
+async def test_tokens_that_others_took_for_revoked_are_not_and_points_go_on(hall: Hall) -> None:
+    """The database was away for longer than a lease: another replica tried the used-up token before the new came in."""
+    told: list[str] = []
+
+    async def revoked(_: int) -> None:
+        told.append("revoked")
+
+    async def signed_in(_: int) -> None:
+        told.append("signed in")
+
+    steps = Steps()
+    async with (
+        hall.replica("one", sleep=steps.sleep, signed_in=signed_in) as one,
+        hall.replica("two", revoked=revoked) as two,
+    ):
+        await hall.sign_in(two, seconds=60)
+        one.stored.end_refresh = away_for(1, one.stored.end_refresh)  # type: ignore[method-assign]
+        first = asyncio.create_task(one.credentials.usable(ROBIN))
+        await steps.waiting.wait()
+        hall.time.shift(61)
+        with pytest.raises(errors.AuthRevoked):
+            await two.credentials.usable(ROBIN)
+        steps.go.set()
+        assert await works(two, await first)
+        assert told == ["revoked", "signed in"]
+        assert await two.credentials.usable(ROBIN) == await first
+
+
+@in_hall
+async def test_a_stop_that_cuts_a_refresh_off_says_whose(hall: Hall, caplog: pytest.LogCaptureFixture) -> None:
+    async with hall.replica(sleep=Steps().sleep) as one:
+        await hall.sign_in(one, seconds=60)
+        one.stored.end_refresh = away_for(1, one.stored.end_refresh)  # type: ignore[method-assign]
+        waiting = asyncio.create_task(one.credentials.usable(ROBIN))
+        while not await refreshes(hall):  # noqa: ASYNC110  the refresh is on its way
+            await asyncio.sleep(0)
+        await one.credentials.close(0)
+        [said] = [record for record in caplog.records if record.message == "credentials.refresh_cut_off"]
+        assert (said.levelname, said.__dict__["user_id"]) == ("CRITICAL", ROBIN)
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
 
 
 @in_hall
