@@ -38,6 +38,8 @@ FIRST_PAUSE_SECONDS = 60.0
 LONGEST_PAUSE_SECONDS = 900.0
 LONGEST_HOLD_SECONDS = 3600.0
 """How long a leader whom OSM refuses waits at most before it is tried again."""
+DISCARDED = Outcome.rejected("the leader has given these points up", code="discarded")
+"""Of what comes round again nevertheless: an operator sends all dead entries, say."""
 
 
 class Signed(Protocol):
@@ -160,7 +162,7 @@ class Round:
         """All of it. Raises LeaseLost and StoreError: what was in doubt then still is."""
         stopped: Unavailable | None = None
         try:
-            await self._leave_out_applied()
+            await self._leave_out_over()
             if self._waiting:
                 doubts = await self._old_doubts()
                 patrols = await self._read()
@@ -176,24 +178,22 @@ class Round:
             await self._tell()
         return Results(outcomes=self._outcomes, unavailable=stopped)
 
-    async def _leave_out_applied(self) -> None:
-        """What OSM has taken is delivered, even if nobody came to write that down."""
-        entry_ids = [entry.id for entry in self._delivery.entries]
-        self._end(await self._call(self._scores.applied, entry_ids), Outcome.delivered())
+    async def _leave_out_over(self) -> None:
+        """What OSM has taken is delivered, even if nobody came to write that down; what was given up is not applied."""
+        over = await self._call(self._scores.over, [entry.id for entry in self._delivery.entries])
+        for entry_id, applied in over.items():
+            self._end([entry_id], Outcome.delivered() if applied else DISCARDED)
 
     async def _old_doubts(self) -> list[Doubt]:
         """Doubts about patrols in hand, whosever they are; old enough that the next read settles them."""
-        doubts = await self._doubts()
+        found = await self._call(self._scores.doubts, self._section)
+        doubts = [doubt for doubt in found if doubt.patrol_id in self._waiting]
         undecided = [doubt.age for doubt in doubts if doubt.found is None]
         left = self._settle_seconds - min(undecided, default=self._settle_seconds)
         if left > 0:
             log.info("scores.waiting_for_old_request", extra={"section": self._section, "seconds": round(left, 1)})
             await asyncio.sleep(left)
         return doubts
-
-    async def _doubts(self) -> list[Doubt]:
-        found = await self._call(self._scores.doubts, self._section)
-        return [doubt for doubt in found if doubt.patrol_id in self._waiting]
 
     async def _read(self) -> dict[str, Patrol]:
         """The section as OSM has it now, read by the first of the leaders who can."""
@@ -235,8 +235,8 @@ class Round:
         for step in steps(self._waiting.get(patrol_id, ()), merge=self._merge_leaders):
             self._check_time()
             credential = await self._credential(step.user_id)
-            if credential is not None and await self._write(patrol, step, score, credential):
-                score += step.points
+            if credential is not None:
+                score = await self._write(patrol, step, score, credential)
 
     async def _note_conflict(self, patrol: Patrol) -> None:
         """Somebody else has changed the points: that is respected, and told."""
@@ -258,16 +258,22 @@ class Round:
         self._log_verdict(patrol, write[0], score, said)
         match said:
             case Verdict.HAPPENED:
-                await self._call(self._scores.settle, happened(write), patrol_name=patrol.name)
+                await self._call(
+                    self._scores.settle, happened(write), write_id=write[0].write_id, patrol_name=patrol.name
+                )
                 self._end(entry_ids, Outcome.delivered())
                 await self._show(patrol, score)
             case Verdict.DID_NOT:
-                await self._call(self._scores.settle, not_applied=entry_ids, write_id=write[0].write_id)
+                await self._did_not_happen(entry_ids, write[0].write_id)
             case Verdict.UNCLEAR:
                 unclear = dict.fromkeys(entry_ids, score)
                 await self._call(self._scores.settle, unclear=unclear, write_id=write[0].write_id)
                 self._end(entry_ids, needs_review(write[0], score))
         return said
+
+    async def _did_not_happen(self, entry_ids: Iterable[UUID], write_id: str) -> None:
+        """They may be written again, but for those that their leader has given up."""
+        self._end(await self._call(self._scores.settle, not_applied=entry_ids, write_id=write_id), DISCARDED)
 
     def _log_verdict(self, patrol: Patrol, doubt: Doubt, score: int, said: Verdict) -> None:
         numbers = {"base": doubt.base, "target": doubt.target, "found": score}
@@ -275,18 +281,22 @@ class Round:
             "scores.settled", extra={"section": self._section, "patrol": patrol.id, **numbers, "verdict": said.value}
         )
 
-    async def _write(self, patrol: Patrol, step: Step, base: int, credential: Credential) -> bool:
-        """One write; whether it happened. What goes wrong ends the step, or the round."""
+    async def _write(self, patrol: Patrol, step: Step, base: int, credential: Credential) -> int:
+        """One write; the score that is there then. What goes wrong ends the step, or the round. Raises LeaseLost."""
+        write_id = None
         if step.points:
             write_id = await self._noted(patrol, step, base)
             try:
                 await self._set_points(patrol, base + step.points, credential)
             except errors.OsmError as error:
-                return await self._not_written(patrol, step, write_id, credential, error)
-        await self._call(self._scores.settle, step.applied(base), patrol_name=patrol.name)
+                return await self._not_written(patrol, step, base, write_id, credential, error)
+        try:
+            await self._call(self._scores.settle, step.applied(base), write_id=write_id, patrol_name=patrol.name)
+        except InDoubt as error:  # without a write, and no longer ours to decide
+            raise LeaseLost from error
         self._end(step.entry_ids, Outcome.delivered())
         await self._show(patrol, base + step.points)
-        return True
+        return base + step.points
 
     async def _noted(self, patrol: Patrol, step: Step, base: int) -> str:
         """What is to become what, under the lease; the id of the write. Raises LeaseLost."""
@@ -303,33 +313,32 @@ class Round:
         self._osm.worked(credential.user_id)
 
     async def _not_written(
-        self, patrol: Patrol, step: Step, write_id: str, credential: Credential, error: errors.OsmError
-    ) -> bool:
-        """A write that did not work, or of which nobody knows; whether it happened after all."""
+        self, patrol: Patrol, step: Step, base: int, write_id: str, credential: Credential, error: errors.OsmError
+    ) -> int:
+        """A write that did not work, or of which nobody knows; the score that is there then."""
         if isinstance(error, errors.Denied) and error.in_doubt:
             return await self._read_back(patrol, step, credential, error)
         if error.in_doubt:  # the old request may still arrive: whoever reads the section after that settles the doubt
             self._give_up(error)
-        await self._call(self._scores.settle, not_applied=step.entry_ids, write_id=write_id)
+        await self._did_not_happen(step.entry_ids, write_id)
         self._check_time()  # that it did not leave in time is no fault of OSM's
         if isinstance(error, errors.Denied):
             self._end(step.entry_ids, Outcome.rejected(str(error), code="refused"))
         else:
             await self._excuse(step.user_id, credential, error)
-        return False
+        return base
 
-    async def _read_back(self, patrol: Patrol, step: Step, credential: Credential, error: errors.Denied) -> bool:
+    async def _read_back(self, patrol: Patrol, step: Step, credential: Credential, error: errors.Denied) -> int:
         """OSM itself has answered, so the request is over: what is there now tells what it did."""
         now_there = (await self._read()).get(patrol.id, patrol)
-        write = [doubt for doubt in await self._doubts() if doubt.entry_id in step.entry_ids]
-        said = await self._settle(patrol, write, now_there.points)
-        if said is not Verdict.DID_NOT:
-            return said is Verdict.HAPPENED
-        if error.weight == "again":
-            self._end(step.entry_ids, Outcome.retry(code="refused", message=str(error)))
-        else:
-            await self._excuse(step.user_id, credential, error)
-        return False
+        doubts = await self._call(self._scores.doubts, self._section)
+        write = [doubt for doubt in doubts if doubt.entry_id in step.entry_ids]
+        if await self._settle(patrol, write, now_there.points) is Verdict.DID_NOT:
+            if error.weight == "again":
+                self._end(step.entry_ids, Outcome.retry(code="refused", message=str(error)))
+            else:
+                await self._excuse(step.user_id, credential, error)
+        return now_there.points
 
     async def _excuse(self, user_id: int, credential: Credential | None, error: errors.OsmError) -> None:
         """What concerns one leader holds that leader; anything else ends the round. Nobody's attempts are spent."""

@@ -61,7 +61,7 @@ def routes(parts: Parts) -> list[Route]:
         *device_flow.routes(settings, devices, clients, threads, parts.limits),
         *pages.routes(settings, devices, clients, threads, parts.state, parts.keys, parts.sign_in, parts.now),
         *admin_login.routes(settings, parts.leaders, parts.sign_in, parts.limits, parts.now),
-        *ScoreApi(parts.leaders, parts.desk, parts.scores, parts.outbox.store, threads).routes(),
+        *ScoreApi(parts.leaders, parts.desk, parts.scores, threads).routes(),
         *SectionApi(
             parts.leaders,
             parts.patrols,

@@ -20,6 +20,7 @@ Reason = Literal[
     "auth_revoked",
     "osm_unavailable",
     "service_blocked",
+    "in_doubt",
     "needs_review",
     "rejected",
 ]
@@ -34,7 +35,7 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_temporary(self) -> bool:
-        return self.reason not in ("needs_review", "rejected")
+        return self.reason not in ("in_doubt", "needs_review", "rejected")
 
 
 BY_CODE: Mapping[str, tuple[Reason, str]] = {
@@ -52,15 +53,16 @@ BY_CODE: Mapping[str, tuple[Reason, str]] = {
 def why(update: Update, gates: Iterable[Gate], now: datetime) -> Why:
     """Why that update waits."""
     if update.state in (None, "dead"):
-        return _given_up(update)
+        return _dead(update)
     if update.state == "claimed":
         return Why(reason="sending", message="On its way to OSM.")
     gate = _gate_of(update, gates)
     if gate is not None:
         return gate
     due = update.next_attempt_at if update.next_attempt_at is not None and update.next_attempt_at > now else None
-    if update.base is not None:
-        return Why(reason="unsure", message="OSM did not answer. We make sure before we try again.", retry_at=due)
+    if update.is_open:
+        then = "discard them if it has not" if update.given_up else "try again"
+        return Why(reason="unsure", message=f"OSM did not answer. We make sure before we {then}.", retry_at=due)
     if update.attempt_count:
         said = update.last_error_message or "OSM did not take the points"
         return Why(reason="osm_unavailable", message=f"{said}. We try again.", retry_at=due)
@@ -69,8 +71,11 @@ def why(update: Update, gates: Iterable[Gate], now: datetime) -> Why:
     return Why(reason="waiting", message="Will be sent to OSM in a moment.")
 
 
-def _given_up(update: Update) -> Why:
-    if update.last_error_code == "needs_review":
+def _dead(update: Update) -> Why:
+    if update.is_open:
+        message = "Nobody knows yet whether OSM has these points. Whatever you choose, we look first."
+        return Why(reason="in_doubt", message=message)
+    if update.found is not None:
         return Why(
             reason="needs_review",
             message=f"OSM has {update.found} points, where we expected {update.target} or {update.base}. "

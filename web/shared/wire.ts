@@ -59,6 +59,8 @@ export interface PendingLine {
   readonly message: string;
   readonly retryAt?: string;
   readonly createdAt: string;
+  /** Of what needs a person: the score that is there. */
+  readonly found?: number;
 }
 
 export interface Scoreboard {

@@ -134,6 +134,12 @@ class NewSection(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
     )
 
 
+class Seen(msgspec.Struct, frozen=True):
+    """What the leader was shown of points that need a person: the number that was `found`, or `none`."""
+
+    found: Annotated[str, msgspec.Meta(pattern="^(none|-?[0-9]{1,15})?$")] = ""
+
+
 class HistoryQuery(msgspec.Struct, frozen=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 50
     before: Annotated[int, msgspec.Meta(ge=1)] | None = None
@@ -173,6 +179,11 @@ def pending_line(update: Update, why: Why, names: Mapping[str, str]) -> PendingL
         expected=update.target if why.reason == "needs_review" else None,
         found=update.found if why.reason == "needs_review" else None,
     )
+
+
+def found_of(update: Update) -> str:
+    """What `Seen` says of it."""
+    return "none" if update.found is None else str(update.found)
 
 
 def scoreboard_line(device: Device) -> ScoreboardLine:

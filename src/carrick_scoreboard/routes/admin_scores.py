@@ -7,13 +7,12 @@ from typing import Any
 from aiohttp import web
 
 from carrick.errors import InvalidInput
-from carrick.outbox.store import Store
 from carrick.relay.threads import Threads
 from carrick.web.problems import Problem
 from carrick.web.routes import Answer, Call, Route, as_json
 from carrick_scoreboard.leaders import Leader, Leaders
 from carrick_scoreboard.routes import admin_answers as answers
-from carrick_scoreboard.store.scores import CHANNEL, AlreadyUndone, Reused, Scores, Update
+from carrick_scoreboard.store.scores import AlreadyUndone, Reused, Scores, Update
 from carrick_scoreboard.submitting import Desk, Mode, ScoreUpdates, SubmissionAnswer
 
 KEY, MODE = "X-Idempotency-Key", "X-Sync-Mode"
@@ -23,11 +22,10 @@ OWN = [401, 403, 404]
 class ScoreApi:
     """The handlers."""
 
-    def __init__(self, leaders: Leaders, desk: Desk, scores: Scores, store: Store, threads: Threads) -> None:
+    def __init__(self, leaders: Leaders, desk: Desk, scores: Scores, threads: Threads) -> None:
         self._leaders = leaders
         self._desk = desk
         self._scores = scores
-        self._store = store
         self._threads = threads
 
     async def session(self, call: Call[Any, Any]) -> web.Response:
@@ -88,21 +86,20 @@ class ScoreApi:
             pending=[answers.pending_line(update, why, {}) for update, why in zip(found, reasons, strict=True)]
         )
 
-    async def retry(self, call: Call[Any, Any]) -> Answer:
-        """Dead points go round again; what was in doubt and is applied anyway is in doubt no longer."""
+    async def retry(self, call: Call[answers.Seen, Any]) -> Answer:
+        """Dead points go round again; what needs a person is applied anyway; what is in doubt is looked up first."""
         leader = await self._leaders.require(call.request)
-        update = await self._own_dead(leader, call.request)
-        await self._threads.call(self._scores.settle, not_applied=[update.entry_id])
-        await self._threads.call(self._store.redrive, CHANNEL, ids=[update.entry_id], spread_seconds=0)
+        update = await self._own_dead(leader, call)
+        await self._threads.call(self._scores.retry, update)
         return Answer(value=await self._line(update.id), status=202)
 
-    async def discard(self, call: Call[Any, Any]) -> web.Response:
+    async def discard(self, call: Call[answers.Seen, Any]) -> web.Response | Answer:
+        """Dead points are given up; where nobody knows whether OSM has them, that is looked up first."""
         leader = await self._leaders.require(call.request)
-        update = await self._own_dead(leader, call.request)
-        await self._threads.call(self._scores.discard, update.id, leader.user_id)
-        await self._threads.call(self._store.discard, CHANNEL, [update.entry_id])
-        await self._threads.call(self._scores.settle, not_applied=[update.entry_id])
-        return web.Response(status=204)
+        update = await self._own_dead(leader, call)
+        if await self._threads.call(self._scores.discard, update):
+            return web.Response(status=204)
+        return Answer(value=await self._line(update.id), status=202)
 
     async def _line(self, update_id: int) -> answers.PendingLine:
         update = await self._threads.call(self._scores.update, update_id)
@@ -117,12 +114,14 @@ class ScoreApi:
             raise Problem(404, "not_found", f"there are no points of yours with the number {update_id}")
         return update
 
-    async def _own_dead(self, leader: Leader, request: web.Request) -> Update:
-        update = await self._own(leader, whole(request, "id"))
+    async def _own_dead(self, leader: Leader, call: Call[answers.Seen, Any]) -> Update:
+        update = await self._own(leader, whole(call.request, "id"))
         if update.applied_at is not None or update.discarded_at is not None:
             raise Problem(409, "over", "these points are not waiting any more")
         if update.state != "dead":
             raise Problem(409, "on_its_way", "these points are still on their way; they are tried again by themselves")
+        if call.query.found not in ("", answers.found_of(update)):
+            raise Problem(409, "changed", "it has been looked up what OSM has; look at the numbers, then decide again")
         return update
 
     def routes(self) -> list[Route]:
@@ -141,9 +140,10 @@ class ScoreApi:
             Route(method="GET", path="/api/admin/pending", summary="The leader's points that are not in OSM yet",
                   handle=self.pending, gives=answers.PendingLines, problems=[401]),
             Route(method="POST", path=f"{one}/retry", summary="Try points again, or apply them anyway",
-                  handle=self.retry, gives=answers.PendingLine, status=202, problems=[*OWN, 409]),
-            Route(method="POST", path=f"{one}/discard", summary="Give points up", handle=self.discard, gives=None,
-                  status=204, problems=[*OWN, 409]),
+                  handle=self.retry, query=answers.Seen, gives=answers.PendingLine, status=202,
+                  problems=[400, *OWN, 409]),
+            Route(method="POST", path=f"{one}/discard", summary="Give points up", handle=self.discard,
+                  query=answers.Seen, gives=None, status=204, problems=[202, 400, *OWN, 409]),
         ]  # fmt: skip
 
 

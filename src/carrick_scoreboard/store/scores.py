@@ -26,7 +26,7 @@ class AlreadyUndone(CarrickError):
 
 
 class InDoubt(CarrickError):
-    """Another write of these points is in doubt: they are somebody else's now."""
+    """Another write of these points is in doubt, or they are over: somebody else has decided about them."""
 
 
 class NewUpdate(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +55,7 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
     """One update, and what became of it. `state` is its entry's, None when retention has removed that.
 
     `base`, `target`, `found`: a write that is in doubt, from what to what, and what was found instead of either.
+    `given_up`: they are discarded when OSM turns out not to have them.
     """
 
     id: int
@@ -76,11 +77,18 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
     next_attempt_at: datetime | None = None
     last_error_code: str | None = None
     last_error_message: str | None = None
+    write_id: str | None = None
     base: int | None = None
     target: int | None = None
     found: int | None = None
+    given_up: bool | None = None
     user_name: str | None = None
     undone_by: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Nobody knows whether OSM has these points; who reads next will."""
+        return self.write_id is not None and self.found is None
 
 
 class Doubt(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,15 +193,32 @@ class Scores:
             for update_id, older in seconds.items():
                 ask("updates_backdate", id=update_id, seconds=older)
 
-    def discard(self, update_id: int, osm_user_id: int) -> bool:
-        """A leader gives an update up; False where it is not theirs, or over."""
+    def retry(self, update: Update) -> None:
+        """Dead points go round again. Whoever saw what was `found` says "apply anyway"; an open doubt is read first."""
         with self._tables.writing() as ask:
-            return bool(ask("update_discard", id=update_id, osm_user_id=osm_user_id))
+            _seen(ask, update)
+            ask("doubt_give_up", entry_id=str(update.entry_id), given_up=False)
+            ask.redrive(CHANNEL, update.entry_id)
 
-    def applied(self, entry_ids: Iterable[UUID]) -> set[UUID]:
-        """Which of these entries OSM has taken."""
+    def discard(self, update: Update) -> bool:
+        """Dead points are given up. False while nobody knows whether OSM has them: they go round again to be looked up,
+        and are discarded when it has not."""
+        with self._tables.writing() as ask:
+            if not ask("update_hold", entry_id=str(update.entry_id)):
+                return True
+            _seen(ask, update)
+            if ask("doubt_give_up", entry_id=str(update.entry_id), given_up=True):
+                ask.redrive(CHANNEL, update.entry_id)
+                return False
+            ask("update_discard", entry_id=str(update.entry_id))
+            ask.discard(CHANNEL, update.entry_id)
+            return True
+
+    def over(self, entry_ids: Iterable[UUID]) -> dict[UUID, bool]:
+        """Which of these entries are over: applied (True), or discarded."""
         with self._tables.reading() as ask:
-            return {UUID(row["entry_id"]) for row in ask("updates_applied", entry_ids=list(map(str, entry_ids)))}
+            found = ask("updates_over", entry_ids=list(map(str, entry_ids)))
+            return {UUID(row["entry_id"]): bool(row["applied"]) for row in found}
 
     def doubts(self, section_id: int) -> list[Doubt]:
         """The writes to a section that are in doubt."""
@@ -203,44 +228,60 @@ class Scores:
     def doubt(self, section_id: int, patrol_id: str, entry_ids: Iterable[UUID], base: int, target: int) -> str:
         """A write is about to be tried: until it is known what became of it, it is in doubt; its id.
 
-        Raises InDoubt where another write has been noted: who holds these points no longer must not hide it.
+        Raises InDoubt where another write has been noted, or the points are over: who holds them no longer must not
+        hide it.
         """
         write_id = str(uuid4())
         write = {"write_id": write_id, "section_id": section_id, "patrol_id": patrol_id, "base": base, "target": target}
         with self._tables.writing() as ask:
             for entry_id in entry_ids:
                 if not ask("doubt_add", entry_id=str(entry_id), **write):
-                    raise InDoubt("another write of these points is in doubt")
+                    raise InDoubt("another write of these points is in doubt, or they are over")
         return write_id
 
     def settle(
         self,
         applied: Iterable[Applied] = (),
         *,
+        write_id: str | None,
         patrol_name: str = "",
         not_applied: Iterable[UUID] = (),
         unclear: Mapping[UUID, int] | None = None,
-        write_id: str | None = None,
-    ) -> None:
-        """What became of writes: taken (once per entry), not taken, or neither, with what was found. All at once.
+    ) -> set[UUID]:
+        """What became of a write: taken (once per entry), not taken, or neither, with what was found. All at once.
 
-        With `write_id` the last two are said of that write only: a later one of the same entries stays in doubt.
+        It is said of that write only: a later one of the same entries stays in doubt. Points that came to nothing have
+        none (None). The answer is what was not taken and the leader has given up: it is discarded now. Raises InDoubt
+        when there was no write and one of the entries is over.
         """
+        discarded = set()
         with self._tables.writing() as ask:
             for one in applied:
                 scores = {"previous_score": one.before, "new_score": one.after, "patrol_name": patrol_name}
-                ask("update_apply", entry_id=str(one.entry_id), **scores)
-                ask("doubt_end", entry_id=str(one.entry_id), write_id=None)
+                if not ask("update_apply", entry_id=str(one.entry_id), **scores) and write_id is None:
+                    raise InDoubt("these points are over")
+                ask("doubt_end", entry_id=str(one.entry_id), write_id=write_id)
             for entry_id in not_applied:
-                ask("doubt_end", entry_id=str(entry_id), write_id=write_id)
+                ask("update_hold", entry_id=str(entry_id))
+                ended = ask("doubt_end", entry_id=str(entry_id), write_id=write_id)
+                if any(row["given_up"] for row in ended):
+                    ask("update_discard", entry_id=str(entry_id))
+                    discarded.add(entry_id)
             for entry_id, found in (unclear or {}).items():
                 ask("doubt_found", entry_id=str(entry_id), found=found, write_id=write_id)
+        return discarded
 
     def tidy(self, *, remember_days: int) -> int:
         """Give up what retention has removed, and forget submissions after so many days; how many."""
         with self._tables.writing() as ask:
             ask("updates_forget")
             return len(ask("submission_prune", days=remember_days))
+
+
+def _seen(ask: Ask, update: Update) -> None:
+    """A person has seen what was found after a write, and decides."""
+    if update.found is not None:
+        ask("doubt_seen", entry_id=str(update.entry_id), write_id=update.write_id, found=update.found)
 
 
 def _same(ask: Ask, osm_user_id: int, key: str, body_digest: str) -> Submission:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
+from uuid import UUID
 
 import msgspec
 
@@ -24,6 +25,14 @@ class Ask(Protocol):
 
     def __call__(self, name: str, /, **params: Any) -> list[Row]:
         """The rows of that query."""
+        ...
+
+    def redrive(self, channel: str, entry_id: UUID) -> None:
+        """That entry, if it is dead, goes round again, in this transaction."""
+        ...
+
+    def discard(self, channel: str, entry_id: UUID) -> None:
+        """That entry, if it is dead, is removed, in this transaction."""
         ...
 
 

@@ -8,6 +8,7 @@ from contextlib import closing
 
 import pytest
 
+from carrick.entry import Outcome
 from carrick.outbox.outbox import Outbox
 from carrick.relay.threads import Threads
 from carrick.testing import Clock
@@ -16,7 +17,7 @@ from carrick_scoreboard.holding import Holding
 from carrick_scoreboard.store.boards import Boards
 from carrick_scoreboard.store.credentials import SealedTokens, StoredCredentials, WritableSection
 from carrick_scoreboard.store.devices import Devices
-from carrick_scoreboard.store.scores import Applied, InDoubt, NewUpdate, Reused, Scores, Submission
+from carrick_scoreboard.store.scores import CHANNEL, Applied, InDoubt, NewUpdate, Reused, Scores, Submission
 from carrick_scoreboard.store.sessions import SESSION_SECONDS, Sessions
 from carrick_scoreboard.store.tables import Tables
 
@@ -129,7 +130,7 @@ def test_submissions_are_remembered_for_their_days_and_their_history_stays(
     scores = Scores(tables)
     first = give(tables, outbox)
     (update,) = scores.updates(first.id)
-    scores.settle([Applied(update.entry_id, 10, 15)])
+    scores.settle([Applied(update.entry_id, 10, 15)], write_id=None)
     clock.shift(29 * DAY)
     assert scores.tidy(remember_days=30) == 0
     assert give(tables, outbox).id == first.id
@@ -153,8 +154,9 @@ def test_submissions_with_points_that_wait_are_not_forgotten(
 def test_an_update_is_applied_once(stored: StoredCredentials, tables: Tables, outbox: Outbox) -> None:
     scores = Scores(tables)
     (update,) = scores.updates(give(tables, outbox).id)
-    scores.settle([Applied(update.entry_id, 10, 15)])
-    scores.settle([Applied(update.entry_id, 20, 25)])
+    write = scores.doubt(SECTION.id, "72699", [update.entry_id], 10, 15)
+    scores.settle([Applied(update.entry_id, 10, 15)], write_id=write)
+    scores.settle([Applied(update.entry_id, 20, 25)], write_id=write)
     (line,) = scores.history(SECTION.id, 10)
     assert (line.previous_score, line.new_score) == (10, 15)
 
@@ -174,6 +176,33 @@ def test_who_comes_too_late_neither_hides_nor_ends_the_doubt_of_a_later_write(
     scores.settle(unclear={update.entry_id: 99}, write_id=first)
     (doubt,) = scores.doubts(SECTION.id)
     assert (doubt.base, doubt.target, doubt.found) == (20, 25, None)
+
+
+def test_points_that_came_to_nothing_together_are_not_applied_when_one_of_them_is_over(
+    stored: StoredCredentials, tables: Tables, outbox: Outbox
+) -> None:
+    scores = Scores(tables)
+    updates = [update for key in "ab" for update in scores.updates(give(tables, outbox, key).id)]
+    scores.settle([Applied(updates[1].entry_id, 10, 15)], write_id=None)
+    with pytest.raises(InDoubt):
+        scores.settle([Applied(update.entry_id, 10, 10) for update in updates], write_id=None)
+    assert len(scores.history(SECTION.id, 10)) == 1
+
+
+def test_updates_whose_entries_are_gone_are_given_up_but_not_while_osm_may_have_the_points(
+    stored: StoredCredentials, tables: Tables, outbox: Outbox
+) -> None:
+    scores = Scores(tables)
+    (update,) = scores.updates(give(tables, outbox).id)
+    batch = outbox.claim(CHANNEL)
+    write = scores.doubt(SECTION.id, "72699", [update.entry_id], 10, 15)
+    outbox.finish(batch.token, {update.entry_id: Outcome.rejected("no")})
+    outbox.store.discard(CHANNEL, [update.entry_id])
+    scores.tidy(remember_days=30)
+    assert [line.is_open for line in scores.unfinished(ANN)] == [True]
+    scores.settle(not_applied=[update.entry_id], write_id=write)
+    scores.tidy(remember_days=30)
+    assert scores.unfinished(ANN) == []
 
 
 def test_a_board_link_works_until_it_is_ended_by_its_section(tables: Tables) -> None:

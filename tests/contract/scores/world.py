@@ -8,6 +8,8 @@ from contextlib import ExitStack, asynccontextmanager, closing
 from uuid import uuid4
 
 from carrick.outbox.outbox import Outbox
+from carrick.outbox.store import Store
+from carrick.outbox.transitions import CRASHES_UNTIL_DEAD
 from carrick.relay.meter import Tally
 from carrick.relay.relay import Relay, RelaySettings
 from carrick.relay.threads import Threads
@@ -33,6 +35,14 @@ class Kind:
         self.url = url
         self.tables = tables
         self.clock = clock
+
+
+def bury(store: Store, clock: Clock) -> None:
+    """What waits in the channel of scores kills its workers, and so dies."""
+    for _ in range(CRASHES_UNTIL_DEAD):
+        assert store.claim(SCORES.name, "dies", lease_seconds=1)
+        clock.shift(1000)
+    assert store.release_expired(SCORES.name) == 1
 
 
 class Leaders:

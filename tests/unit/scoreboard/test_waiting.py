@@ -49,15 +49,17 @@ def gate(scope: str, reason: str, until: datetime | None = LATER) -> Gate:
         ({"state": "claimed"}, "sending", None),
         ({"next_attempt_at": LATER}, "not_due", LATER),
         ({"next_attempt_at": NOW - timedelta(1)}, "waiting", None),
-        ({"base": 10, "target": 15, "next_attempt_at": LATER, "attempt_count": 1}, "unsure", LATER),
+        ({"write_id": "w", "base": 10, "target": 15, "next_attempt_at": LATER, "attempt_count": 1}, "unsure", LATER),
         ({"attempt_count": 2, "next_attempt_at": LATER, "last_error_message": "OSM failed"}, "osm_unavailable", LATER),
         ({"state": "dead", "last_error_code": "refused"}, "rejected", None),
         ({"state": None}, "rejected", None),
         (
-            {"state": "dead", "last_error_code": "needs_review", "base": 1, "target": 2, "found": 3},
+            {"state": "dead", "last_error_code": "needs_review", "write_id": "w", "base": 1, "target": 2, "found": 3},
             "needs_review",
             None,
         ),
+        ({"state": "dead", "last_error_code": "unsure", "write_id": "w", "base": 1, "target": 2}, "in_doubt", None),
+        ({"state": "dead", "write_id": "w", "base": 1, "target": 2, "found": 3}, "needs_review", None),
     ],
 )
 def test_the_state_of_an_update_tells_why_it_waits(
@@ -86,7 +88,7 @@ def test_a_closed_gate_tells_why_it_waits_and_until_when(scope: str, code: str, 
 
 
 def test_what_needs_a_person_tells_both_numbers() -> None:
-    said = why(update(state="dead", last_error_code="needs_review", base=10, target=15, found=17), [], NOW)
+    said = why(update(state="dead", write_id="w", base=10, target=15, found=17), [], NOW)
     assert "17" in said.message
     assert "15 or 10" in said.message
     assert not said.is_temporary

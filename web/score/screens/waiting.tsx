@@ -105,7 +105,8 @@ function There({ line }: { line: PendingLine }) {
   const review = line.reason === "needs_review";
   const stuck = line.state === "dead";
   const act = async (action: "retry" | "discard") => {
-    await model.trying(() => write("POST", `/api/admin/pending/${encodeURIComponent(line.id)}/${action}`));
+    const seen = `${action}?found=${line.found ?? "none"}`;
+    await model.trying(() => write("POST", `/api/admin/pending/${encodeURIComponent(line.id)}/${seen}`));
     await model.refresh();
   };
   const discard = async () => {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 from psycopg.rows import dict_row
 
@@ -56,3 +57,9 @@ class Asking:
             except UnicodeEncodeError as error:
                 raise InvalidInput("parameter", str(error), "text without lone surrogates") from None
             return [] if cursor.rownumber is None else list(cursor.fetchall())
+
+    def redrive(self, channel: str, entry_id: UUID) -> None:
+        self.connection.execute("select carrick.redrive(%s, %s, spread_seconds => 0)", [channel, [entry_id]])
+
+    def discard(self, channel: str, entry_id: UUID) -> None:
+        self.connection.execute("select carrick.discard(%s, %s)", [channel, [entry_id]])

@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from carrick.errors import StoreError
 from carrick.outbox.migration import Part
+from carrick.outbox.sqlite import retention
 from carrick.outbox.sqlite.database import Database
 from carrick.outbox.sqlite.migrate import check_schema
 from carrick.outbox.sqlite.moment import microseconds, moment
@@ -69,6 +71,13 @@ class Asking:
             {column: _read(column, value) for column, value in zip(columns, row, strict=True)}
             for row in cursor.fetchall()
         ]
+
+    def redrive(self, channel: str, entry_id: UUID) -> None:
+        dead = retention.dead_entries(self.connection, channel, [entry_id], None, None)
+        retention.redrive(self.connection, channel, dead, 0)
+
+    def discard(self, channel: str, entry_id: UUID) -> None:
+        retention.discard(self.connection, channel, [entry_id])
 
 
 def _given(value: Any) -> Any:

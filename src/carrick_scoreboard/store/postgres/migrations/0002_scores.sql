@@ -63,10 +63,12 @@ create table carrick.score_doubts (
   base       bigint not null,
   target     bigint not null,
   found      bigint,
+  given_up   boolean not null default false,
   noted_at   timestamptz not null default carrick.clock(),
   check (base <> target)
 );
 comment on table carrick.score_doubts is 'Writes to OSM of which nobody knows yet whether they happened: written before the call, gone when it is known.';
+comment on column carrick.score_doubts.given_up is 'To be discarded when OSM turns out not to have it.';
 create index score_doubts_patrol on carrick.score_doubts (section_id, patrol_id);
 
 create table carrick.board_links (
@@ -82,7 +84,8 @@ create index board_links_section on carrick.board_links (section_id);
 create view carrick.score_update_state as
 select u.id, u.entry_id::text as entry_id, u.submission_id, u.osm_user_id, u.section_id, u.patrol_id, u.patrol_name, u.points, u.undo_of, u.created_at,
        u.applied_at, u.previous_score, u.new_score, u.discarded_at,
-       e.state, e.attempt_count, e.next_attempt_at, e.last_error_code, e.last_error_message, d.base, d.target, d.found
+       e.state, e.attempt_count, e.next_attempt_at, e.last_error_code, e.last_error_message, d.write_id::text as write_id,
+       d.base, d.target, d.found, d.given_up
 from carrick.score_updates as u
 -- One look per update, by its id: joined plainly, the whole outbox would be read.
 left join lateral (select * from carrick.entry where id = u.entry_id limit 1) as e on true

@@ -1,3 +1,2 @@
 -- Neither what was there before nor what was to be: this was found.
-update carrick.score_doubts set found = %(found)s
-where entry_id = %(entry_id)s and write_id = coalesce(%(write_id)s::uuid, write_id)
+update carrick.score_doubts set found = %(found)s where entry_id = %(entry_id)s and write_id = %(write_id)s

@@ -65,6 +65,7 @@ create table carrick_score_doubts (
   base       integer not null,
   target     integer not null,
   found      integer,
+  given_up   integer not null default 0 check (given_up in (0, 1)), -- to be discarded when OSM turns out not to have it
   noted_at   integer not null,
   check (base <> target)
 ) strict, without rowid;
@@ -89,7 +90,7 @@ select u.id, u.entry_id, u.submission_id, u.osm_user_id, u.section_id, u.patrol_
          as state,
        coalesce(x.attempt_count, t.attempt_count, 0) as attempt_count, w.due as next_attempt_at,
        coalesce(x.last_error_code, t.last_error_code) as last_error_code,
-       coalesce(x.last_error_message, t.last_error_message) as last_error_message, d.base, d.target, d.found
+       coalesce(x.last_error_message, t.last_error_message) as last_error_message, d.write_id, d.base, d.target, d.found, d.given_up
 from carrick_score_updates as u
 left join carrick_record as r on r.id = u.entry_id
 left join carrick_work as w on w.seq = r.seq

@@ -1,3 +1,2 @@
 -- Neither what was there before nor what was to be: this was found.
-update carrick_score_doubts set found = :found
-where entry_id = :entry_id and write_id = coalesce(:write_id, write_id)
+update carrick_score_doubts set found = :found where entry_id = :entry_id and write_id = :write_id

@@ -1,0 +1,2 @@
+-- A person has seen what was found after that write, and says what is right: only this ends a doubt without reading.
+delete from carrick_score_doubts where entry_id = :entry_id and write_id = :write_id and found = :found

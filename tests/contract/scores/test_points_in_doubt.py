@@ -1,0 +1,175 @@
+"""Points of which nobody knows whether OSM has them, and all that may be decided about them meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import uuid4
+
+import pytest
+
+from carrick_scoreboard.delivery import SCORES
+from carrick_scoreboard.store.scores import Submission, Update
+from tests.contract.scores.test_concurrency import two_replicas
+from tests.contract.scores.world import Kind, World, bury, story
+from tests.osm import EAGLES, HAZEL, ROBIN, SCOUTS
+
+
+async def only(world: World, given: Submission) -> Update:
+    (update,) = await world.updates(given)
+    return update
+
+
+async def again_of(world: World, update: Update) -> Update:
+    """The same points as they stand now."""
+    found = await world.threads.call(world.scores.update, update.id)
+    assert found is not None
+    return found
+
+
+async def lost(world: World, fault: str = "apply_then_drop") -> Update:
+    """Points that are dead, and OSM has them or not: the answer did not come, and workers died with them since."""
+    given = await world.submit({EAGLES: 5})
+    await world.osm.control("fault", kind=fault, endpoint="points", times=1)
+    await world.deliver()
+    await world.later()
+    await world.threads.call(bury, world.outbox.store, world.clock)
+    update = await only(world, given)
+    assert (update.state, update.is_open) == ("dead", True)
+    return update
+
+
+async def unclear(world: World) -> Update:
+    """Points that are dead, and somebody else has changed the score: a person must look."""
+    update = await lost(world)
+    await world.osm.control("points", section_id=SCOUTS, patrol_id=EAGLES, add=1)
+    await world.threads.call(world.scores.retry, update)
+    await world.deliver()
+    (again,) = await world.threads.call(world.scores.unfinished, ROBIN)
+    assert (again.state, again.last_error_code) == ("dead", "needs_review")
+    return again
+
+
+async def redriven_by_an_operator(world: World) -> None:
+    """All that is dead goes round again: console, `carrick dlq redrive`, SQL."""
+    await world.threads.call(world.outbox.store.redrive, SCORES.name, spread_seconds=0)
+
+
+def test_points_in_doubt_that_an_operator_sends_round_again_on_two_replicas_count_once(kind: Kind) -> None:
+    async def test(first: World, second: World) -> None:
+        before = await first.osm.points(EAGLES)
+        update = await lost(first)
+        both = (first, second)
+        await asyncio.gather(
+            *(redriven_by_an_operator(replica) for replica in both),
+            *(replica.threads.call(replica.scores.retry, update) for replica in both),
+        )
+        await asyncio.gather(*(replica.deliver() for replica in both))
+        assert await first.osm.points(EAGLES) == before + 5
+        assert await first.threads.call(first.scores.unfinished, ROBIN) == []
+
+    two_replicas(kind, test)
+
+
+def test_who_decides_twice_does_not_end_the_doubt_of_a_write_under_way(kind: Kind) -> None:
+    async def test(first: World, second: World) -> None:
+        update = await unclear(first)
+        before = await first.osm.points(EAGLES)
+        await first.threads.call(first.scores.retry, update)
+        await first.osm.control("fault", kind="apply_then_drop", endpoint="points", times=1)
+        await first.osm.control("hold", name="write", point="after_apply", endpoint="points")
+        first.client.timeout_seconds = 30
+        writing = asyncio.create_task(first.deliver())
+        await first.osm.reached("write")
+        await second.threads.call(second.scores.retry, update)
+        await first.osm.control("release", name="write")
+        await writing
+        await second.later()
+        await second.threads.call(bury, second.outbox.store, second.clock)
+        await second.threads.call(second.scores.retry, update)
+        await second.deliver()
+        assert await first.osm.points(EAGLES) == before + 5
+        assert await first.threads.call(first.scores.unfinished, ROBIN) == []
+
+    two_replicas(kind, test)
+
+
+def test_what_needs_a_person_still_does_when_an_operator_sends_it_round_again(kind: Kind) -> None:
+    async def test(world: World) -> None:
+        update = await unclear(world)
+        before = await world.osm.points(EAGLES)
+        await redriven_by_an_operator(world)
+        await world.deliver()
+        again = await again_of(world, update)
+        assert (again.state, again.last_error_code, again.found) == ("dead", "needs_review", update.found)
+        assert await world.osm.points(EAGLES) == before
+
+    story(kind, test)
+
+
+@pytest.mark.parametrize("fault", ["apply_then_drop", "drop_before_apply"])
+def test_given_up_points_are_never_applied_whoever_sends_them_round_again(kind: Kind, fault: str) -> None:
+    async def test(world: World) -> None:
+        update = await lost(world, fault)
+        before = await world.osm.points(EAGLES)
+        assert not await world.threads.call(world.scores.discard, update)
+        for _ in range(3):
+            await world.deliver()
+            await redriven_by_an_operator(world)
+        assert await world.osm.points(EAGLES) == before
+        now = await again_of(world, update)
+        has_it = fault == "apply_then_drop"
+        assert (now.applied_at is not None, now.discarded_at is not None) == (has_it, not has_it)
+
+    story(kind, test)
+
+
+def test_points_that_are_discarded_while_an_operator_sends_them_round_again_are_not_applied(kind: Kind) -> None:
+    async def test(world: World) -> None:
+        update = await unclear(world)
+        before = await world.osm.points(EAGLES)
+        await redriven_by_an_operator(world)  # after the leader's page has asked, before the leader decides
+        assert await world.threads.call(world.scores.discard, update)
+        await world.deliver()
+        await redriven_by_an_operator(world)
+        await world.deliver()
+        assert await world.osm.points(EAGLES) == before
+        assert await world.threads.call(world.scores.unfinished, ROBIN) == []
+
+    story(kind, test)
+
+
+def test_points_that_are_given_up_while_their_doubt_is_settled_are_not_applied(kind: Kind) -> None:
+    async def test(first: World, second: World) -> None:
+        update = await lost(first, "drop_before_apply")
+        before = await first.osm.points(EAGLES)
+        await first.submit({EAGLES: 2}, HAZEL)
+        await first.osm.control("hold", name="read", point="before_answer", endpoint="patrols")
+        first.client.timeout_seconds = 30
+        settling = asyncio.create_task(first.deliver())
+        await first.osm.reached("read")
+        assert not await second.threads.call(second.scores.discard, update)
+        await first.osm.control("release", name="read")
+        await settling
+        await second.deliver()
+        assert await first.osm.points(EAGLES) == before + 2
+        assert await first.threads.call(first.scores.unfinished, ROBIN) == []
+
+    two_replicas(kind, test)
+
+
+def test_what_others_write_after_a_doubt_that_stays_goes_on_from_the_score_that_is_there(kind: Kind) -> None:
+    async def test(world: World) -> None:
+        before = await world.osm.points(EAGLES)
+        await world.submit({EAGLES: 5}, ROBIN, key=str(uuid4()))
+        await world.submit({EAGLES: 3}, HAZEL, key=str(uuid4()))
+        world.client.timeout_seconds = 30
+        await world.osm.control("fault", kind="error_200", endpoint="points", text="try later", times=1)
+        await world.osm.control("hold", name="write", point="before_answer", endpoint="points", times=1)
+        delivering = asyncio.create_task(world.deliver())
+        await world.osm.reached("write")
+        await world.osm.control("points", section_id=SCOUTS, patrol_id=EAGLES, add=7)
+        await world.osm.control("release", name="write")
+        await delivering
+        assert await world.osm.points(EAGLES) == before + 7 + 3
+
+    story(kind, test)
