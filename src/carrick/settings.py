@@ -230,7 +230,7 @@ def _cloud(values: Mapping[str, str]) -> CloudSettings:
 
 def _kafka(values: Mapping[str, str]) -> KafkaSettings:
     kafka = KafkaSettings(
-        bootstrap_servers=values.get("KAFKA_BOOTSTRAP_SERVERS", "").strip(),
+        bootstrap_servers=_bootstrap_servers(values),
         client_id=values.get("KAFKA_CLIENT_ID") or "outbox-drain",
         security_protocol=choice(values, "KAFKA_SECURITY_PROTOCOL", ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
         sasl_mechanism=choice(values, "KAFKA_SASL_MECHANISM", ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")),
@@ -249,6 +249,15 @@ def _kafka(values: Mapping[str, str]) -> KafkaSettings:
     if kafka.ca_file and not protocol.endswith("SSL"):
         raise refused("KAFKA_SECURITY_PROTOCOL", protocol, "SSL or SASL_SSL, because KAFKA_CA_FILE is set")
     return kafka
+
+
+def _bootstrap_servers(values: Mapping[str, str]) -> str:
+    """KAFKA_BOOTSTRAP_SERVERS, or by its other name KAFKA_BROKER."""
+    servers, broker = (values.get(name, "").strip() for name in ("KAFKA_BOOTSTRAP_SERVERS", "KAFKA_BROKER"))
+    if servers and broker and servers != broker:
+        accepted = f"one of the two, or both the same: KAFKA_BOOTSTRAP_SERVERS={servers!r} is set as well"
+        raise refused("KAFKA_BROKER", broker, accepted)
+    return servers or broker
 
 
 def _ingest(values: Mapping[str, str]) -> IngestSettings:

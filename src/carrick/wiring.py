@@ -286,7 +286,9 @@ def drainer(
 
     TopicTemplate(topic)
     if not settings.kafka.bootstrap_servers:
-        raise SettingsError("KAFKA_BOOTSTRAP_SERVERS is not set; accepted: host:port, several with commas")
+        raise SettingsError(
+            "KAFKA_BOOTSTRAP_SERVERS (or KAFKA_BROKER) is not set; accepted: host:port, several with commas"
+        )
     options = {"topic": topic, "cloud_events": cloud_events, "source": source}
     return Drainer(database_url, channels, lambda _: _kafka_sink(settings.kafka, options), None)
 

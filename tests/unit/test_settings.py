@@ -309,6 +309,16 @@ def test_a_host_is_an_address_or_a_name(text: str) -> None:
     assert read(HOST=f" {text} ").host == text
 
 
+def test_the_servers_of_kafka_have_two_names() -> None:
+    assert read(KAFKA_BROKER=" a:9092 ").kafka.bootstrap_servers == "a:9092"
+    assert read(KAFKA_BROKER="a:9092", KAFKA_BOOTSTRAP_SERVERS="a:9092").kafka.bootstrap_servers == "a:9092"
+
+
+def test_two_different_servers_of_kafka_are_refused_with_both_names() -> None:
+    with pytest.raises(SettingsError, match=r"^KAFKA_BROKER='a:9092' .*KAFKA_BOOTSTRAP_SERVERS='b:9092'"):
+        read(KAFKA_BROKER="a:9092", KAFKA_BOOTSTRAP_SERVERS="b:9092")
+
+
 def test_servers_of_kafka_that_are_only_spaces_are_none() -> None:
     assert read(KAFKA_BOOTSTRAP_SERVERS="  ").kafka.bootstrap_servers == ""
 

@@ -143,9 +143,10 @@ class UnclaimStuck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Unclaimed(msgspec.Struct, frozen=True, kw_only=True):
-    """How many entries wait again."""
+    """How many entries wait again, and how many are held by leases that ended later: the next claim has those."""
 
     unclaimed: int
+    expired_younger: int
 
 
 class Handshake(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ from carrick.web.routes import Call, Route
 from carrick.web.tokens import AdminToken
 
 MAX_KEY = 255
+REDRIVES = 'either {"ids": ["…", "…"]} for these entries, or {"allDlq": true} for all dead ones'
 
 
 class Engine:
@@ -57,6 +58,7 @@ class Api:
         self._engine = engine
         self._token = token
         self._admin = admin
+        self._is_cycling = False
 
     def routes(self) -> list[Route]:
         """Every endpoint. The admin ones are there in any case, and answer 404 unless they are enabled."""
@@ -100,10 +102,10 @@ class Api:
             Route(
                 method="POST",
                 path="/api/v1/sync/trigger",
-                summary="One cycle now",
+                summary="One cycle now; one at a time",
                 handle=self.trigger,
                 gives=answers.CycleResult,
-                problems=[503],
+                problems=[429, 503],
             ),
         ]
 
@@ -201,7 +203,13 @@ class Api:
         return await self._listed(state, call.query.tenant, call.query.limit, call.query.after)
 
     async def trigger(self, _: Call[Any, Any]) -> answers.CycleResult:
-        tally = await self._engine.cycle()
+        if self._is_cycling:
+            raise Problem(429, "busy", "a cycle that somebody triggered is under way", retry_after=1)
+        self._is_cycling = True
+        try:
+            tally = await self._engine.cycle()
+        finally:
+            self._is_cycling = False
         return answers.CycleResult(
             claimed=tally.claimed,
             delivered=tally.delivered,
@@ -216,7 +224,8 @@ class Api:
     async def redrive(self, call: Call[None, answers.Redrive]) -> answers.Redriven:
         asked = call.body
         if (asked.ids is None) == (not asked.all_dlq):
-            raise InvalidInput("body", "names neither or both of ids and allDlq", '{"ids":[…]} or {"allDlq":true}')
+            named = "neither ids nor allDlq" if asked.ids is None else "both ids and allDlq"
+            raise InvalidInput("body", f"names {named}", REDRIVES)
         if asked.reason is not None:
             check_text("reason", asked.reason)
         count = await self._threads.call(
@@ -233,11 +242,14 @@ class Api:
 
     async def unclaim_stuck(self, call: Call[None, answers.UnclaimStuck | None]) -> answers.Unclaimed:
         asked = call.body or answers.UnclaimStuck()
-        count = await self._threads.call(
-            self._store.release_expired, CHANNEL, older_than_seconds=asked.older_than_seconds
+        count, younger = await self._threads.call(
+            lambda: (
+                self._store.release_expired(CHANNEL, older_than_seconds=asked.older_than_seconds),
+                self._store.count_expired(CHANNEL),
+            )
         )
         self._engine.put()
-        return answers.Unclaimed(unclaimed=count)
+        return answers.Unclaimed(unclaimed=count, expired_younger=younger)
 
     async def diagnostics(self, _: Call[Any, Any]) -> answers.Diagnostics:
         return await self._engine.diagnose()

@@ -146,6 +146,9 @@ class Store(Protocol):
     def release_expired(self, channel: str, *, older_than_seconds: float = 0) -> int:
         """Return entries whose lease ended at least that long ago; how many."""
 
+    def count_expired(self, channel: str) -> int:
+        """How many entries leases hold that have ended; the next claim takes them back. Raises UnknownChannel."""
+
     def close_gate(
         self, channel: str, scope: str, seconds: float | None, reason: str, *, closed_by: ClosedBy = "person"
     ) -> None:

@@ -21,6 +21,7 @@ from carrick.outbox.sqlite.migrate import migrate
 from carrick.outbox.sqlite.store import SqliteStore
 from carrick.relay.meter import Tally
 from carrick.relay.threads import Threads
+from carrick.testing import SqliteClock
 from carrick.testing.samples import declare
 from carrick.web.routes import application
 from carrick.web.server import serving
@@ -54,8 +55,16 @@ def store(sqlite_path: Path) -> Iterator[SqliteStore]:
 class Forwarder:
     """The API of a forwarder without a relay; every question is asked of a server of its own."""
 
-    def __init__(self, store: SqliteStore, *, admin: bool = True, token: str = "") -> None:
+    def __init__(
+        self,
+        store: SqliteStore,
+        *,
+        admin: bool = True,
+        token: str = "",
+        cycle: Callable[[], Awaitable[Tally]] = no_cycle,
+    ) -> None:
         self.store = store
+        self._cycle = cycle
         self._admin = admin
         self._token = token
 
@@ -87,7 +96,7 @@ class Forwarder:
         async def main() -> T:
             engine = Engine(
                 mode="send",
-                cycle=no_cycle,
+                cycle=self._cycle,
                 catching_up=lambda: False,
                 diagnose=no_diagnosis,
                 put=lambda: None,
@@ -224,3 +233,50 @@ def test_wrong_tokens_of_the_admin_api_are_told_to_wait_and_the_right_one_never(
         return statuses
 
     assert Forwarder(store, token="right").served(guessed) == [*[401] * WRONG_TOKENS, 429, 200]
+
+
+@pytest.mark.parametrize("body", [{}, {"ids": [str(TAKEN)], "allDlq": True}])
+def test_a_redrive_of_nothing_and_one_of_some_and_all_are_refused_with_both_forms(
+    forwarder: Forwarder, body: dict[str, Any]
+) -> None:
+    status, problem = forwarder.ask("POST", "/api/v1/sync/redrive", body)
+    assert status == 400
+    assert ("both ids and allDlq" if body else "neither ids nor allDlq") in problem["message"]
+    assert '{"ids": ["…", "…"]}' in problem["message"]
+    assert '{"allDlq": true}' in problem["message"]
+
+
+def test_leases_that_ended_too_lately_are_counted_and_left_alone(forwarder: Forwarder, sqlite_path: Path) -> None:
+    forwarder.ask("POST", EVENTS, [EVENT, EVENT, EVENT])
+    forwarder.store.claim(CHANNEL, "dead-pod", max_rows=1, lease_seconds=1)
+    forwarder.store.claim(CHANNEL, "other-pod", max_rows=1, lease_seconds=300)
+    SqliteClock(sqlite_path).shift(360)
+    path, asked = "/api/v1/sync/unclaim-stuck", {"olderThanSeconds": 300}
+    assert forwarder.ask("POST", path, asked) == (200, {"unclaimed": 1, "expired_younger": 1})
+    assert forwarder.ask("POST", path, asked) == (200, {"unclaimed": 0, "expired_younger": 1})
+    assert forwarder.ask("POST", path, {"olderThanSeconds": 0}) == (200, {"unclaimed": 1, "expired_younger": 0})
+
+
+def test_cycles_are_triggered_one_at_a_time(store: SqliteStore) -> None:
+    trigger = "/api/v1/sync/trigger"
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> Tally:
+        begun.set()
+        await go_on.wait()
+        return Tally(claimed=1)
+
+    async def story(port: int) -> list[tuple[int, str | None]]:
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
+
+            async def asked() -> tuple[int, str | None]:
+                async with session.post(trigger) as answer:
+                    return answer.status, answer.headers.get("Retry-After")
+
+            first = asyncio.create_task(asked())
+            await begun.wait()
+            second = await asked()
+            go_on.set()
+            return [await first, second, await asked()]
+
+    assert Forwarder(store, cycle=slow).served(story) == [(200, None), (429, "1"), (200, None)]

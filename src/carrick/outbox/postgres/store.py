@@ -232,6 +232,10 @@ class PostgresStore:
         self._marks.forget()
         return int(self._value("release_expired", channel=channel, older_than_seconds=older_than_seconds))
 
+    def count_expired(self, channel: str) -> int:
+        self._check_channel(channel)
+        return int(self._value("count_expired", channel=channel))
+
     def close_gate(
         self, channel: str, scope: str, seconds: float | None, reason: str, *, closed_by: ClosedBy = "person"
     ) -> None:

@@ -212,6 +212,12 @@ class SqliteStore:
             before = now - span(min(older_than_seconds, LONGEST_GATE_SECONDS))
             return expiring.return_expired(connection, known, now, before)
 
+    def count_expired(self, channel: str) -> int:
+        with self._database.read() as connection:
+            declaring.known_channel(connection, channel)
+            ((count,),) = rows(connection, "count_expired", channel=channel)
+            return int(count)
+
     def close_gate(
         self, channel: str, scope: str, seconds: float | None, reason: str, *, closed_by: ClosedBy = "person"
     ) -> None:

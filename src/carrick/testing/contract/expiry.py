@@ -168,6 +168,20 @@ class ExpiryContract:
         clock.shift(60)
         assert store.release_expired("things", older_than_seconds=60) == 1
 
+    def test_what_ended_leases_hold_is_counted(self, store: Store, clock: Clock) -> None:
+        declare(store)
+        declare(store, "others")
+        put_run(store, 4)
+        put(store, "others")
+        claim(store, max_rows=2, lease_seconds=LEASE)
+        claim(store, max_rows=1, lease_seconds=1000)
+        claim(store, "others", lease_seconds=LEASE)
+        assert store.count_expired("things") == 0
+        clock.shift(PAST_LEASE)
+        assert store.count_expired("things") == 2
+        store.release_expired("things")
+        assert store.count_expired("things") == 0
+
     @pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf")])
     def test_release_expired_refuses_an_absurd_time(self, store: Store, seconds: float) -> None:
         declare(store)
