@@ -21,7 +21,7 @@ def main() -> None:
                 errors = [{"event_id": event["event_id"], "error": "no such device"} for event in events]
                 return web.json_response({"accepted": 0, "duplicated": 0, "rejected": len(events), "errors": errors})
             case _:
-                return web.Response(status=500, text="out of order")
+                return web.json_response({"error": "out of order"}, status=500)
 
     app = web.Application()
     app.router.add_post("/batch", batch)

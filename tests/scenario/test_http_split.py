@@ -16,7 +16,7 @@ from tests.receivers import Line, Request, accepting, answering, receiving, run
 
 async def refusing_bad_batches(request: Request, line: Line) -> bool:
     bad = b'"bad"' in request.text
-    return await (answering(400, b"an event is bad") if bad else accepting)(request, line)
+    return await (answering(400, b'{"error": "an event is bad"}') if bad else accepting)(request, line)
 
 
 def test_a_batch_that_is_refused_for_one_event_delivers_all_the_others() -> None:

@@ -65,9 +65,11 @@ class Sending:
                 self._note(entries, report)
             case Refused():
                 self.answered = True
+                self._measure(entries, report)
                 await self._split(entries, report)
             case Unavailable():
                 self.unavailable = self.unavailable or report
+                self._measure(entries, report)
                 came_back = Outcome.unsure if report.unsure else Outcome.released
                 outcome = came_back(code=report.code, message=report.message)
                 self.outcomes |= dict.fromkeys((entry.id for entry in entries), outcome)
@@ -84,10 +86,12 @@ class Sending:
             if (group := entry.group) is not None and (outcome is None or outcome.kind not in GOES_ON):
                 self._waiting_groups.add(group)
 
-    async def _split(self, entries: Sequence[Entry], refused: Refused) -> None:
-        if refused.too_large:
+    def _measure(self, entries: Sequence[Entry], report: Refused | Unavailable) -> None:
+        if report.too_large:
             size = sum(entry.payload_size_bytes for entry in entries)
             self.too_large_bytes = min(size, self.too_large_bytes or size)
+
+    async def _split(self, entries: Sequence[Entry], refused: Refused) -> None:
         if len(entries) == 1:
             self.outcomes[entries[0].id] = Outcome.rejected(refused.message, code=refused.code)
             return

@@ -1,7 +1,8 @@
 """What an HTTP answer means: status, headers and body as a report. Pure; the time is passed in.
 
-Only an answer that says what became of each event is a success. Whatever else a network may answer in the
-destination's place (a captive portal's page, a proxy's error) is never taken for one.
+Only an answer that says what became of each event is a success, and only what the destination says in its own words is
+its refusal or failure. Whatever else a network may answer in its place (a captive portal's page, a proxy's error) is
+taken for neither.
 """
 
 from __future__ import annotations
@@ -17,13 +18,21 @@ from uuid import UUID
 import msgspec
 
 from carrick.entry import Outcome
+from carrick.sinks.own_words import own_words
 from carrick.sinks.sink import Refused, Report, Results, Unavailable
 
 LIMIT_BYTES = 1024 * 1024
 """How much of an answer is read, and how large it may become when it is unpacked."""
 LONGEST_PAUSE_SECONDS = 86_400.0
 LONGEST_TEXT = 300
+TOO_LARGE = 413
+PROXY_AUTHENTICATION = 407
 
+# What a status means; docs/reference/http-sink.md has the same table. What the destination refuses or fails at counts
+# only in its own words. Any other status, and what a stranger says with these, closes a gate and spends nothing.
+
+REFUSES = frozenset((400, 409, 413, 415, 422))
+FAILS = frozenset((500, 501, 505))
 NOT_YOU = {
     401: "does not accept the credentials",
     403: "does not allow this sender",
@@ -63,15 +72,20 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """An HTTP answer. `headers` are found by their lower-case names; `body` is as it came, None: longer than the limit.
+    """An HTTP answer. `headers` are found by their lower-case names.
 
-    `secrets` are ours: where the answer repeats one, it is not passed on.
+    `body` is as it came; None: longer than the limit, or broken off. `secrets` are ours: where the answer repeats one,
+    it is not passed on.
     """
 
     status: int
     headers: Mapping[str, str]
     body: bytes | None
     secrets: Sequence[str] = ()
+
+    @property
+    def code(self) -> str:
+        return f"http_{self.status}"
 
     @property
     def encoding(self) -> str:
@@ -99,20 +113,23 @@ def report_of(answer: Answer, sent: Sequence[UUID], *, now: datetime, idempotent
     if 200 <= status < 300:
         return _successful(answer, sent, idempotent=idempotent)
     if status in NOT_YOU:
-        return Unavailable(code=f"http_{status}", message=_told(f"the destination {NOT_YOU[status]}", answer))
+        return Unavailable(code=answer.code, message=_told(f"the destination {NOT_YOU[status]}", answer))
     if status in NOT_NOW:
         return _not_now(answer, now, idempotent=idempotent)
-    if 400 <= status < 500:
+    words = _own_words(answer)
+    if status in REFUSES and words:
         message = _told(f"the destination refused the batch with {status}", answer)
-        return Refused(code=f"http_{status}", message=message, too_large=status == 413)
-    if 500 <= status < 600:
-        failed = Outcome.retry(
-            after=pause_of(answer, now),
-            code=f"http_{status}",
-            message=_told(f"the destination failed with {status}", answer),
-        )
+        return Refused(code=answer.code, message=message, too_large=status == TOO_LARGE)
+    if status in FAILS and words is not None:
+        message = _told(f"the destination failed with {status}", answer)
+        failed = Outcome.retry(after=pause_of(answer, now), code=answer.code, message=message)
         return Results(outcomes=dict.fromkeys(sent, failed))
-    return Unavailable(code=f"http_{status}", message=_elsewhere(answer), unsure=not idempotent)
+    return Unavailable(
+        code=answer.code,
+        message=_elsewhere(answer) if 300 <= status < 400 else _told(_strange(status, words), answer),
+        unsure=not idempotent and not 400 <= status < 500,
+        too_large=status == TOO_LARGE,
+    )
 
 
 def pause_of(answer: Answer, now: datetime) -> float | None:
@@ -198,11 +215,28 @@ def _not_now(answer: Answer, now: datetime, *, idempotent: bool) -> Unavailable:
     """429 and 503 may say until when. No time at all is no help: then the breaker's backoff counts, not a busy loop."""
     seconds = (pause_of(answer, now) or None) if answer.status in (429, 503) else None
     return Unavailable(
-        code=f"http_{answer.status}",
+        code=answer.code,
         message=_told(f"the destination {NOT_NOW[answer.status]}", answer),
         seconds=seconds,
         unsure=not idempotent and seconds is None and answer.status != 429,
     )
+
+
+def _own_words(answer: Answer) -> Mapping[str, Any] | None:
+    """What the destination says, empty where it says nothing; None where somebody else speaks, or a part is missing."""
+    try:
+        return None if answer.body is None else own_words(unpacked(answer.body, answer.encoding))
+    except NotExpected:
+        return None
+
+
+def _strange(status: int, words: Mapping[str, Any] | None) -> str:
+    """About an answer that says nothing of the events."""
+    if status == PROXY_AUTHENTICATION:
+        return "the proxy does not accept the credentials of CLOUD_PROXY"
+    if words:
+        return f"the destination answers {status}, which says nothing of the events"
+    return f"{status} came back, and not in the destination's own words: a proxy, a firewall or a captive portal"
 
 
 def _elsewhere(answer: Answer) -> str:

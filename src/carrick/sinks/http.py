@@ -233,7 +233,7 @@ class HttpSink(Sink):
             response = await self._opened().post(
                 self._url, data=body, headers=headers, proxy=self._proxy, allow_redirects=False
             )
-        text: bytes | None = b""
+        text: bytes | None = None
         async with response:
             try:
                 async with asyncio.timeout_at(until):

@@ -44,6 +44,7 @@ class Unavailable(msgspec.Struct, frozen=True, kw_only=True):
     `seconds`: how long the destination asked to be left alone; None: the breaker's growing backoff.
     `unsure`: the request may have taken effect there (only where the destination is not idempotent).
     `connection`: it could not even be reached, so a bare connect (`Sink.reachable`) may open the gate early.
+    `too_large`: it, or somebody on the way, found the batch too big, so the next ones are made smaller.
     `scope`: which gate; a sink that knows better names a tenant's or a principal's.
     """
 
@@ -52,6 +53,7 @@ class Unavailable(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
     unsure: bool = False
     connection: bool = False
+    too_large: bool = False
     scope: str = "*"
 
 

@@ -157,20 +157,105 @@ def test_a_bomb_is_no_success_and_not_unpacked_any_further_than_the_limit() -> N
     assert found.code == "unexpected_answer"
 
 
-@pytest.mark.parametrize("status", [500, 501, 505, 507, 511, 599])
-def test_a_failing_destination_is_tried_again_and_spends_attempts(status: int) -> None:
-    found = report(status, b"oh no", retry_after="20")
-    outcome = Outcome.retry(after=20, code=f"http_{status}", message=f"the destination failed with {status}: oh no")
-    assert found == Results(outcomes=dict.fromkeys(SENT, outcome))
+OWN = b'{"path": "$.events[1]"}'
+STRANGERS: dict[str, bytes | None] = {
+    "a page": b"<html><title>Sign in</title></html>",
+    "text": b"Request Entity Too Large",
+    "a list": b'[{"error": "no"}]',
+    "a text in JSON": b'"no"',
+    "null": b"null",
+    "half an object": OWN[:-1],
+    "more than an object": OWN + b"<p>",
+    "no utf-8": b'{"error": "\xff"}',
+    "nested": b'{"a":' * 100_000,
+    "too long or broken off": None,
+}
 
 
-@pytest.mark.parametrize("status", [400, 402, 406, 409, 411, 413, 415, 418, 422, 431, 451, 499])
-def test_a_refused_batch_is_split(status: int) -> None:
-    assert report(status, b'{"path": "$.events[1]"}') == Refused(
+@pytest.mark.parametrize("status", [500, 501, 505])
+@pytest.mark.parametrize("body", [OWN, b"", b" \r\n"])
+def test_a_failing_destination_is_tried_again_and_spends_attempts(status: int, body: bytes) -> None:
+    found = report(status, body, retry_after="20", content_type="text/html")
+    text = body.decode().strip()
+    message = f"the destination failed with {status}: {text}" if text else f"the destination failed with {status}"
+    assert found == Results(
+        outcomes=dict.fromkeys(SENT, Outcome.retry(after=20, code=f"http_{status}", message=message))
+    )
+
+
+@pytest.mark.parametrize("status", [400, 409, 413, 415, 422])
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+def test_a_batch_that_the_destination_refuses_in_its_own_words_is_split(status: int, encoding: str) -> None:
+    body = gzip.compress(OWN) if encoding else OWN
+    assert report(status, body, content_encoding=encoding, content_type="text/html") == Refused(
         code=f"http_{status}",
-        message=f'the destination refused the batch with {status}: {{"path": "$.events[1]"}}',
+        message=f"the destination refused the batch with {status}: {OWN.decode()}",
         too_large=status == 413,
     )
+
+
+@pytest.mark.parametrize("body", STRANGERS.values(), ids=STRANGERS.keys())
+@pytest.mark.parametrize("status", [400, 409, 413, 415, 422, 500, 501, 505])
+def test_what_a_stranger_says_closes_the_channel_and_spends_nothing(status: int, body: bytes | None) -> None:
+    found = report(status, body, content_type="application/json", retry_after="7")
+    assert isinstance(found, Unavailable)
+    assert (found.code, found.seconds, found.unsure, found.connection) == (f"http_{status}", None, False, False)
+
+
+@pytest.mark.parametrize("status", [400, 409, 413, 415, 422])
+def test_a_refusal_without_a_word_may_be_anybodys(status: int) -> None:
+    assert isinstance(report(status, b""), Unavailable)
+
+
+@pytest.mark.parametrize(("encoding", "body"), PACKED_BADLY.values(), ids=PACKED_BADLY.keys())
+def test_a_refusal_that_cannot_be_unpacked_is_a_strangers(encoding: str, body: bytes) -> None:
+    assert isinstance(report(400, body, content_encoding=encoding), Unavailable)
+
+
+@pytest.mark.parametrize("status", [*range(520, 531), 407, 506, 507, 508, 510, 511, 599, 600, 999])
+@pytest.mark.parametrize("body", [OWN, b"", b"<html>"])
+def test_a_status_that_no_destination_gives_of_its_events_closes_the_channel(status: int, body: bytes) -> None:
+    assert isinstance(report(status, body), Unavailable)
+
+
+@pytest.mark.parametrize("status", [402, 406, 411, 412, 414, 416, 418, 421, 423, 424, 426, 428, 431, 451, 499])
+@pytest.mark.parametrize("body", [OWN, b"", b"<html>"])
+def test_a_refusal_that_is_not_of_the_events_closes_the_channel(status: int, body: bytes) -> None:
+    found = report(status, body, idempotent=False)
+    assert isinstance(found, Unavailable)
+    assert not found.unsure, "a refusal has no effect"
+
+
+@pytest.mark.parametrize("status", [500, 524])
+def test_a_strangers_failure_is_unsure_where_a_repetition_counts(status: int) -> None:
+    found = report(status, b"<html>", idempotent=False)
+    assert isinstance(found, Unavailable)
+    assert found.unsure
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (407, b"<html>", "the proxy does not accept the credentials of CLOUD_PROXY: <html>"),
+        (
+            400,
+            b"<html>",
+            "400 came back, and not in the destination's own words: a proxy, a firewall or a captive portal",
+        ),
+        (418, OWN, "the destination answers 418, which says nothing of the events: "),
+        (302, b"", "the answer 302 leads elsewhere"),
+    ],
+)
+def test_a_closed_gate_says_who_may_have_answered(status: int, body: bytes, said: str) -> None:
+    found = report(status, body)
+    assert isinstance(found, Unavailable)
+    assert found.message.startswith(said)
+
+
+def test_a_batch_that_is_too_large_for_somebody_on_the_way_makes_the_next_ones_smaller() -> None:
+    found = report(413, b"<html><h1>413 Request Entity Too Large</h1></html>")
+    assert isinstance(found, Unavailable)
+    assert found.too_large
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 405, 410])
@@ -246,7 +331,7 @@ def test_an_error_about_an_event_that_repeats_a_secret_is_not_passed_on_with_it(
 
 def test_a_long_and_wild_text_becomes_one_line() -> None:
     found = report(400, "line\r\nline \x1b[31m\u202e☃ ".encode() * 1000)
-    assert isinstance(found, Refused)
+    assert isinstance(found, Unavailable)
     assert found.message.isprintable()
     assert len(found.message) < 400
 

@@ -212,6 +212,8 @@ def test_a_credential_that_cannot_be_sent_is_a_settings_error_that_hides_it(fiel
 
 TENANTS = [claimed(1, tenant_id="a"), claimed(2, tenant_id="b"), claimed(3, tenant_id="a"), claimed(4, tenant_id="c")]
 
+OWN_WORDS = b'{"error": "no"}'
+
 
 def test_each_tenant_has_a_request_of_its_own_in_order() -> None:
     report, receiver = sent_by(accepting, entries=TENANTS)
@@ -227,7 +229,7 @@ def test_a_tenant_that_got_through_counts_although_the_next_does_not() -> None:
 
 
 def test_a_tenant_that_got_through_counts_although_the_next_is_refused() -> None:
-    report, receiver = sent_by(accepting, answering(400), accepting, entries=TENANTS)
+    report, receiver = sent_by(accepting, answering(400, OWN_WORDS), accepting, entries=TENANTS)
     assert kinds(report) == dict.fromkeys((1, 3), OutcomeKind.DELIVERED)
     assert len(receiver.requests) == 2
 
@@ -245,7 +247,7 @@ def test_a_failing_tenant_does_not_hold_up_the_others() -> None:
 
 @pytest.mark.parametrize("status", [503, 400])
 def test_when_the_first_tenant_does_not_get_through_the_report_is_about_the_whole(status: int) -> None:
-    report, receiver = sent_by(answering(status), accepting, entries=TENANTS)
+    report, receiver = sent_by(answering(status, OWN_WORDS), accepting, entries=TENANTS)
     assert isinstance(report, Unavailable | Refused)
     assert len(receiver.requests) == 1
 

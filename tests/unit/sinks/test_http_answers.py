@@ -40,6 +40,8 @@ from tests.unit.sinks.sending import (
 pytestmark = pytest.mark.filterwarnings("error")
 
 
+TOO_LARGE = b'{"error": "too_large"}'
+
 # Answers
 
 
@@ -145,6 +147,16 @@ def test_a_status_comes_through_as_it_is(status: int) -> None:
     assert codes == {f"http_{status}"}
 
 
+@pytest.mark.parametrize("status", [400, 422, 500])
+@pytest.mark.parametrize("more", [silent, endless, resetting], ids=["silent", "endless", "reset"])
+def test_half_an_answer_is_nobodys_words(status: int, more: Callable[..., Reply]) -> None:
+    async def reply(request: Request, line: Line) -> bool:
+        await line.send(head(status, {"content-length": "10000000"}))
+        return await more()(request, line)
+
+    assert unavailable(report_on(reply, timeout_seconds=0.2)).code == f"http_{status}"
+
+
 @pytest.mark.parametrize("value", ["30", "Wed, 04 Mar 2020 05:07:07 GMT"])
 def test_both_forms_of_retry_after_come_through(value: str) -> None:
     headers = {"Retry-After": value, "Date": "Wed, 04 Mar 2020 05:06:37 GMT"}
@@ -155,7 +167,7 @@ def test_a_refusal_before_the_body_was_read_comes_through() -> None:
     async def story() -> Report:
         async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
-            writer.write(head(413, {"content-length": "0", "connection": "close"}))
+            writer.write(head(413, {"content-length": str(len(TOO_LARGE)), "connection": "close"}) + TOO_LARGE)
             await writer.drain()
             writer.write_eof()
             while await reader.read(65536):
