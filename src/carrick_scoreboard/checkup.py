@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from carrick.ops.configuration import shown
-from carrick.ops.doctor import Check, Finding, failed, fine
+from carrick.ops.doctor import Check, Finding, failed, fine, warned
 from carrick.variables import Secret
 from carrick_scoreboard.credentials import place_of
 from carrick_scoreboard.sealing import KeyRing, Unreadable
@@ -26,6 +26,7 @@ def checks(tables: Tables, find_keys: FindKeys) -> list[Check]:
     """What is asked of the scoreboard's tables."""
     return [
         Check("osm_block", lambda: osm_block(Blocks(tables))),
+        Check("osm_endings", lambda: osm_endings(Blocks(tables))),
         Check("keys", lambda: keys(StoredCredentials(tables), find_keys), KEYS_REMEDY),
     ]
 
@@ -38,6 +39,15 @@ def osm_block(blocks: Blocks) -> Finding:
     detail = f"OSM has blocked the application since {block.blocked_at.isoformat(timespec='seconds')}: no call leaves"
     remedy = 'find out why with OSM and put it right; then: carrick osm unblock --reason "…"'
     return failed("osm_block", detail, remedy)
+
+
+def osm_endings(blocks: Blocks) -> Finding:
+    """OSM has not said that it will end a call."""
+    endings = [ending.in_words for ending in blocks.endings()]
+    if not endings:
+        return fine("osm_endings", "OSM has not said that it will end a call")
+    remedy = "install a newer release of Carrick before then"
+    return warned("osm_endings", f"OSM will end: {'; '.join(endings)}", remedy)
 
 
 def keys(stored: StoredCredentials, find_keys: FindKeys) -> Finding:

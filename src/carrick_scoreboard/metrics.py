@@ -36,6 +36,7 @@ class ScoreboardMetrics:
         self._budgets = Budgets(now)
         self.registry.register(self._budgets)
         self.registry.register(ServiceBlocked(blocks))
+        self.registry.register(Endings(blocks))
         self._calls = Histogram(
             "osm_api_request_duration_seconds",
             "How long calls of OSM took.",
@@ -244,3 +245,27 @@ class ServiceBlocked(Collector):
 
 def _blocked_family() -> GaugeMetricFamily:
     return GaugeMetricFamily("osm_service_blocked", "1 while OSM has blocked the application.", labels=[])
+
+
+class Endings(Collector):
+    """The calls that OSM will end, by the table: the same on every replica."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+
+    def describe(self) -> Iterator[Metric]:
+        yield _endings_family()
+
+    def collect(self) -> Iterator[Metric]:
+        family = _endings_family()
+        try:
+            for ending in self._blocks.endings():
+                family.add_metric([ending.endpoint], 0.0 if ending.ends_at is None else ending.ends_at.timestamp())
+        except StoreError as error:
+            log.warning("metrics.store_failed", extra={"error": str(error)})
+        yield family
+
+
+def _endings_family() -> GaugeMetricFamily:
+    said = "When OSM will no longer answer a call, since 1970; 0 where it named no date."
+    return GaugeMetricFamily("osm_deprecated_endpoint_timestamp_seconds", said, labels=["endpoint"])

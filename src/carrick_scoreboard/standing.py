@@ -19,7 +19,7 @@ from carrick.relay.threads import Threads
 from carrick.state.kv import MAX_TTL_SECONDS, Kv
 from carrick_scoreboard.lately import Lately
 from carrick_scoreboard.moments import whole_second
-from carrick_scoreboard.osm.classify import Budget
+from carrick_scoreboard.osm.classify import Budget, Deprecated
 from carrick_scoreboard.osm.limits import Thresholds
 from carrick_scoreboard.osm.standing import KnownBudget, ServiceBlock, UserBlock
 from carrick_scoreboard.store.blocks import Block, Blocks
@@ -72,6 +72,7 @@ class SharedStanding:
         self._meter = meter
         self._thresholds = thresholds or Thresholds()
         self._now = now
+        self._deprecated: dict[str, Deprecated | None] = {}
         self._mirrored: tuple[int | None, datetime] | None = None
         self._lately: Lately[None, ServiceBlock | None] = Lately(lambda _: self._by_table(), LATELY_SECONDS)
 
@@ -123,6 +124,23 @@ class SharedStanding:
         self._tell(user_id, known)
         ttl = min(seconds + 1, MAX_TTL_SECONDS)
         await self._kv.set(budget_key(user_id), msgspec.json.encode(known), ttl=ttl)
+
+    async def note_deprecated(self, endpoint: str, deprecated: Deprecated | None) -> None:
+        """Written down when it is news to this process. No call fails because it could not be."""
+        if endpoint in self._deprecated and self._deprecated[endpoint] == deprecated:
+            return
+        try:
+            if deprecated is None:
+                await self._threads.call(self._blocks.forget_ending, endpoint)
+            else:
+                await self._threads.call(self._blocks.note_ending, endpoint, deprecated.said, deprecated.ends_at)
+        except StoreError as error:
+            log.warning("osm.deprecation_not_noted", extra={"endpoint": endpoint, "error": str(error)})
+            return
+        self._deprecated[endpoint] = deprecated
+        if deprecated is not None:
+            ends_at = None if deprecated.ends_at is None else deprecated.ends_at.isoformat()
+            log.warning("osm.deprecated", extra={"endpoint": endpoint, "said": deprecated.said, "ends_at": ends_at})
 
     def _tell(self, user_id: int, known: KnownBudget) -> None:
         remaining = known.remaining

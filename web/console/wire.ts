@@ -179,6 +179,7 @@ export interface Changed {
 
 export interface Osm {
   readonly block: { readonly blocked_at: string; readonly header: string } | null;
+  readonly endings: readonly { readonly endpoint: string; readonly said: string; readonly ends_at: string | null }[];
   readonly users: readonly {
     readonly user_id: number;
     readonly name: string;

@@ -70,6 +70,8 @@ def unblock(*, reason: str, database: str | None = None) -> int:
 
 def _print(look: OsmLook) -> None:
     print_line(NOT_BLOCKED if look.block is None else _blocked(look.block))
+    for ending in look.endings:
+        print_line(f"OSM will end a call: {ending.in_words}. A newer release of Carrick may do without it.")
     rows = [_row(user) for user in look.users]
     print_table("Users", COLUMNS, rows, empty="Nobody has signed in yet.")
     if look.problem:

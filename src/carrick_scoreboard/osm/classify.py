@@ -105,13 +105,19 @@ class InvalidData(msgspec.Struct, frozen=True):
 Verdict = Ok | RateLimited | ServiceBlocked | AuthRevoked | Misconfigured | Denial | UpstreamError | InvalidData
 
 
+class Deprecated(msgspec.Struct, frozen=True):
+    """OSM will no longer answer a call: in its own words, and from when on; None where it names no date that is one."""
+
+    said: str
+    ends_at: datetime | None
+
+
 class Answer(msgspec.Struct, frozen=True):
     """A verdict, with what OSM says beside it."""
 
     verdict: Verdict
     budget: Budget
-    deprecated: str | None
-    """When OSM will no longer answer this call, in its own words."""
+    deprecated: Deprecated | None
 
 
 def classify(response: Response, now: datetime) -> Answer:
@@ -134,7 +140,9 @@ def budget_of(headers: Mapping[str, str]) -> Budget:
 
 
 def _answer(response: Response, verdict: Verdict) -> Answer:
-    return Answer(verdict, budget_of(response.headers), response.headers.get("x-deprecated"))
+    said = response.headers.get("x-deprecated")
+    deprecated = None if said is None else Deprecated(said[:MAX_MESSAGE], moment_of(said))
+    return Answer(verdict, budget_of(response.headers), deprecated)
 
 
 def _stopped(response: Response, now: datetime) -> Verdict | None:
@@ -248,12 +256,19 @@ def _asked_pause(headers: Mapping[str, str], now: datetime) -> int | None:
 
 
 def _until(date: str, now: datetime) -> int | None:
-    try:
-        at = parsedate_to_datetime(date)
-    except ValueError:
-        return None
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return max(0, round((at - now).total_seconds()))
+    at = moment_of(date)
+    return None if at is None else max(0, round((at - now).total_seconds()))
+
+
+def moment_of(text: str) -> datetime | None:
+    """A date of ISO 8601 or of HTTP, in UTC where it names no zone; None where it is neither."""
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            at = read(text.strip())
+            return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+        except (ValueError, OverflowError):
+            continue
+    return None
 
 
 def _whole(text: str | None) -> int | None:

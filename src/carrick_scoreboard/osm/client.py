@@ -223,8 +223,8 @@ class OsmClient:
 
     async def _value(self, answer: said.Answer, user_id: int | None, endpoint: str, read: Callable[[Any], T]) -> T:
         """What the answer holds; what OSM says beside it is remembered first."""
-        if answer.deprecated is not None:
-            log.warning("osm.deprecated", extra={"endpoint": endpoint, "until": answer.deprecated[:100]})
+        if answer.deprecated is not None or isinstance(answer.verdict, said.Ok):
+            await self._standing.note_deprecated(endpoint, answer.deprecated)
         if user_id is not None:
             await self._standing.note_budget(user_id, answer.budget)
         if not isinstance(answer.verdict, said.Ok):

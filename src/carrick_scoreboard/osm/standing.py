@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from carrick_scoreboard.osm.classify import Budget
+from carrick_scoreboard.osm.classify import Budget, Deprecated
 
 
 class ServiceBlock(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,4 +62,8 @@ class Standing(Protocol):
 
     async def note_budget(self, user_id: int, budget: Budget) -> None:
         """What OSM said about the user's budget."""
+        ...
+
+    async def note_deprecated(self, endpoint: str, deprecated: Deprecated | None) -> None:
+        """OSM will no longer answer that call; None: it answers, and says nothing of the kind."""
         ...

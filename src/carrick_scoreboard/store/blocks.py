@@ -1,4 +1,4 @@
-"""Blocks of the whole application by OSM: written down when they come, ended by a person, with a reason."""
+"""What OSM says to the whole application: blocks, which a person ends with a reason, and calls that it will end."""
 
 from __future__ import annotations
 
@@ -25,8 +25,22 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that OSM will no longer answer, as it said last. `ends_at` is None where it named no date."""
+
+    endpoint: str
+    said: str
+    ends_at: datetime | None
+    noted_at: datetime
+
+    @property
+    def in_words(self) -> str:
+        """Which call, and when."""
+        return f"{self.endpoint}, " + (f"said {self.said!r}" if self.ends_at is None else f"{self.ends_at:%Y-%m-%d}")
+
+
 class Blocks:
-    """The book of blocks. At most one stands."""
+    """The book of blocks, of which at most one stands, and of endings."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -56,3 +70,18 @@ class Blocks:
         """The latest blocks, the newest first."""
         with self._tables.reading() as ask:
             return [value_of(row, Block) for row in ask("block_list", limit=limit)]
+
+    def note_ending(self, endpoint: str, said: str, ends_at: datetime | None) -> None:
+        """OSM will no longer answer that call."""
+        with self._tables.writing() as ask:
+            ask("ending_note", endpoint=endpoint, said=fitting(said, MAX_HEADER), ends_at=ends_at)
+
+    def forget_ending(self, endpoint: str) -> None:
+        """OSM says nothing of the kind any more."""
+        with self._tables.writing() as ask:
+            ask("ending_forget", endpoint=endpoint)
+
+    def endings(self) -> list[Ending]:
+        """The calls that OSM will end."""
+        with self._tables.reading() as ask:
+            return [value_of(row, Ending) for row in ask("ending_list")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -118,3 +118,14 @@ def test_text_that_no_database_can_hold_is_refused_and_undone(tables: Tables) ->
     with pytest.raises(InvalidInput):
         act_twice(tables, "caf\udce9")
     assert Audit(tables).latest() == []
+
+
+def test_a_call_that_osm_will_end_is_known_as_it_said_last_until_it_says_so_no_more(blocks: Blocks) -> None:
+    blocks.note_ending("profile", "so\0on", None)
+    blocks.note_ending("patrols", "2027-01-31", datetime(2027, 1, 31, tzinfo=UTC))
+    blocks.note_ending("patrols", "2026-12-31", datetime(2026, 12, 31, tzinfo=UTC))
+    found = [(ending.endpoint, ending.said, ending.ends_at) for ending in blocks.endings()]
+    assert found == [("patrols", "2026-12-31", datetime(2026, 12, 31, tzinfo=UTC)), ("profile", "so?on", None)]
+    blocks.forget_ending("patrols")
+    blocks.forget_ending("patrols")
+    assert [ending.endpoint for ending in blocks.endings()] == ["profile"]

@@ -10,6 +10,7 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -103,6 +104,7 @@ def test_where_nothing_is_configured_everything_is_well_and_said_to_be_so(place:
         "cloud",
         "scoreboard",
         "osm_block",
+        "osm_endings",
         "keys",
     ]
     for name in ("redis", "kafka", "cloud", "scoreboard"):
@@ -365,6 +367,15 @@ def test_a_block_by_osm_is_a_fail_while_it_stands(place: Place, capsys: Shown) -
         assert statuses(examined(capsys, 1)) == {"osm_block": "FAIL"}
         Blocks(tables).clear("ann", "settled")
         assert statuses(examined(capsys, 0)) == {}
+
+
+def test_a_call_that_osm_will_end_is_a_warning(place: Place, capsys: Shown) -> None:
+    with scoreboard.opened_tables(place.url) as tables:
+        Blocks(tables).note_ending("patrols", "2027-01-31", datetime(2027, 1, 31, tzinfo=UTC))
+        Blocks(tables).note_ending("profile", "soon", None)
+    checks = examined(capsys, 0)
+    assert statuses(checks) == {"osm_endings": "WARN"}
+    assert checks["osm_endings"]["detail"] == "OSM will end: patrols, 2027-01-31; profile, said 'soon'"
 
 
 def signed_in(url: str, user: int = 7) -> None:

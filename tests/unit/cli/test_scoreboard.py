@@ -90,6 +90,12 @@ def test_a_block_is_shown_with_since_when_why_and_what_to_do(tables: Tables, cap
     assert json.loads(capsys.readouterr().out)["block"]["header"] == "too many calls"
 
 
+def test_a_call_that_osm_will_end_is_shown_with_its_date(tables: Tables, capsys: Shown) -> None:
+    Blocks(tables).note_ending("patrols", "2027-01-31", datetime(2027, 1, 31, tzinfo=UTC))
+    assert run(["osm", "status"]) == 0
+    assert "OSM will end a call: patrols, 2027-01-31." in " ".join(capsys.readouterr().out.split())
+
+
 def test_the_status_shows_budgets_limits_and_sign_ins_that_have_ended(
     tables: Tables, tmp_path: Path, capsys: Shown
 ) -> None:

@@ -50,8 +50,10 @@ async def check(running: Service, blocks: Blocks, audit: Audit) -> None:
     assert (await running.get("/api/console/session", **HEADERS))[1]["panels"] == ["osm", "devices"]
     assert (await post(running, "osm/unblock", reason))[0] == 409
     blocks.note("stop it")
+    blocks.note_ending("patrols", "soon", None)
     _, osm, _ = await running.get("/api/console/osm", **HEADERS)
     assert (osm["block"]["header"], len(osm["users"])) == ("stop it", 1)
+    assert [(ending["endpoint"], ending["ends_at"]) for ending in osm["endings"]] == [("patrols", None)]
     for path in ("osm", "devices"):
         assert (await running.get(f"/api/console/{path}"))[0] == 401
     assert (await post(running, "osm/unblock", reason, {}))[0] == 401

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from datetime import UTC, datetime
 
 import pytest
 
@@ -132,3 +133,36 @@ async def test_a_low_budget_is_told_in_the_log(
         await one.standing.note_budget(ROBIN, Budget(1000, remaining, 600))
     told = [record.levelname for record in caplog.records if record.message == "osm.budget_low"]
     assert told == ([level] if level else [])
+
+
+@in_hall
+async def test_a_call_that_osm_will_end_is_told_once_and_known_to_every_replica_until_osm_says_no_more(
+    hall: Hall, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with hall.replica() as one, hall.replica("two") as two:
+        token = await hall.device(one)
+        await hall.osm.control("fault", kind="deprecated", text="2027-01-31", endpoint="patrols", times=2)
+        for _ in range(2):
+            await one.get(token)
+            await hall.advance(300)
+        ends_at = datetime(2027, 1, 31, tzinfo=UTC).timestamp()
+        gauge = "osm_deprecated_endpoint_timestamp_seconds"
+        assert [each.value(gauge, endpoint="patrols") for each in (one, two)] == [ends_at, ends_at]
+        [told] = [record for record in caplog.records if record.message == "osm.deprecated"]
+        assert (told.levelname, told.__dict__["endpoint"]) == ("WARNING", "patrols")
+        await two.get(token)
+        assert gauge + "{" not in one.metrics.text().decode()
+
+
+@in_hall
+async def test_a_call_that_osm_will_end_does_its_work_while_that_cannot_be_noted(
+    hall: Hall, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with hall.replica() as one:
+        token = await hall.device(one)
+        with one.tables.writing() as ask:
+            ask.connection.execute("alter table carrick_osm_endings rename to gone")
+        assert (await one.get(token)).status == 200
+        with one.tables.writing() as ask:
+            ask.connection.execute("alter table gone rename to carrick_osm_endings")
+        assert "osm.deprecation_not_noted" in caplog.text

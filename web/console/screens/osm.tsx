@@ -47,6 +47,12 @@ export function OsmScreen() {
           <span class="tag good">not blocked</span> OSM answers the application.
         </p>
       )}
+      {osm.endings.map((ending) => (
+        <p key={ending.endpoint}>
+          <span class="tag bad">{ending.ends_at ? `ends ${ending.ends_at.slice(0, 10)}` : "will end"}</span> OSM will no longer answer
+          the call {ending.endpoint} (it says: {ending.said}). A newer release of Carrick may do without it.
+        </p>
+      ))}
       {osm.problem && <p class="soft">{osm.problem}</p>}
       <h3>Users</h3>
       {osm.users.length === 0 && <p class="soft">Nobody has signed in yet.</p>}

@@ -11,6 +11,7 @@ from carrick_scoreboard.osm.classify import (
     AuthRevoked,
     Budget,
     Denial,
+    Deprecated,
     InvalidData,
     Misconfigured,
     Ok,
@@ -210,7 +211,23 @@ def test_every_answer_tells_the_budget_and_the_date_of_its_end() -> None:
     limits = "X-RateLimit-Limit: 1000\nX-RateLimit-Remaining: 0\nX-RateLimit-Reset: 60"
     answer = classify(raw(f"HTTP/1.1 429 No\n{limits}\nX-Deprecated: 2027-01-01\n\n"), NOW)
     assert answer.budget == Budget(1000, 0, 60)
-    assert answer.deprecated == "2027-01-01"
+    assert answer.deprecated == Deprecated("2027-01-01", datetime(2027, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("said", "ends_at"),
+    [
+        ("2027-01-31", datetime(2027, 1, 31, tzinfo=UTC)),
+        ("2027-01-31T12:00:00+02:00", datetime(2027, 1, 31, 10, tzinfo=UTC)),
+        ("2027-01-31 12:00:00", datetime(2027, 1, 31, 12, tzinfo=UTC)),
+        (" Sun, 31 Jan 2027 12:00:00 GMT ", datetime(2027, 1, 31, 12, tzinfo=UTC)),
+        ("soon", None),
+        ("", None),
+        ("99999-01-01", None),
+    ],
+)
+def test_the_date_of_a_calls_end_may_be_written_in_several_ways(said: str, ends_at: datetime | None) -> None:
+    assert classify(Response(200, {"x-deprecated": said}, b"[]"), NOW).deprecated == Deprecated(said, ends_at)
 
 
 @pytest.mark.parametrize("value", ["", "many", "-1", "1.5", "٣", "9" * 30])

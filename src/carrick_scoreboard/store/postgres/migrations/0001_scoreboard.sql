@@ -14,6 +14,14 @@ create table carrick.osm_blocks (
 comment on table carrick.osm_blocks is 'One row per block of the whole application by OSM; the one without an end stands.';
 create unique index osm_block_standing on carrick.osm_blocks ((true)) where cleared_at is null;
 
+create table carrick.osm_endings (
+  endpoint text collate "C" primary key,
+  said     text not null,
+  ends_at  timestamptz,
+  noted_at timestamptz not null
+);
+comment on table carrick.osm_endings is 'Calls that OSM will no longer answer, as it said last; without an end where it named no date.';
+
 create table carrick.audit (
   id      bigint generated always as identity primary key,
   done_at timestamptz not null default carrick.clock(),

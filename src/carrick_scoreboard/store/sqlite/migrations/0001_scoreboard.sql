@@ -14,6 +14,14 @@ create table carrick_osm_blocks (
 ) strict;
 create unique index carrick_osm_block_standing on carrick_osm_blocks ((1)) where cleared_at is null;
 
+-- Calls that OSM will no longer answer, as it said last; without an end where it named no date.
+create table carrick_osm_endings (
+  endpoint text primary key,
+  said     text not null,
+  ends_at  integer,
+  noted_at integer not null
+) strict, without rowid;
+
 -- What people did that others may ask about later.
 create table carrick_audit (
   id      integer primary key,

@@ -1,0 +1,2 @@
+-- OSM no longer says that it will end a call.
+delete from carrick.osm_endings where endpoint = %(endpoint)s

@@ -1,0 +1,2 @@
+-- OSM no longer says that it will end a call.
+delete from carrick_osm_endings where endpoint = :endpoint

@@ -1,0 +1,2 @@
+-- The calls that OSM will end, the next one first.
+select endpoint, said, ends_at, noted_at from carrick_osm_endings order by ends_at is null, ends_at, endpoint
