@@ -14,12 +14,12 @@ from carrick.wiring import migrate
 
 def engine_file(path: Path) -> None:
     """A new file with the tables of the engine alone."""
-    shutil.copyfile(_templates() / "engine.db", path)
+    shutil.copy(_templates() / "engine.db", path)
 
 
 def whole_file(path: Path) -> None:
     """A new file with the tables of every part, as `carrick migrate` leaves it."""
-    shutil.copyfile(_templates() / "whole.db", path)
+    shutil.copy(_templates() / "whole.db", path)
 
 
 @cache

@@ -63,6 +63,7 @@ def _schema(url: str) -> Finding:
 def _inside(url: str, health: Health) -> list[Check]:
     return [
         Check("indexes", lambda: doctor.indexes(health.indexes, indexes_of(wiring.parts_of(url)))),
+        Check("files", lambda: doctor.files(health)),
         Check("transactions", lambda: doctor.transactions(health)),
         Check("dead_rows", lambda: doctor.dead_rows(health)),
         Check("clock", lambda: doctor.clock(_clock_difference(url))),

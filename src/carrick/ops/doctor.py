@@ -130,6 +130,16 @@ def _log(size: int) -> Finding:
     return warned("transactions", f"{said}: somebody reads since long, so that it cannot be emptied", remedy)
 
 
+def files(health: Health) -> Finding:
+    """Strangers on this machine cannot read what waits, nor change it."""
+    if health.exposed is None:
+        return fine("files", "they are the server's")
+    if not health.exposed:
+        return fine("files", "closed to others on this machine")
+    detail = f"everybody on this machine may open {', '.join(health.exposed)}"
+    return warned("files", detail, "chmod o= these files; a group that shares them keeps its right")
+
+
 def dead_rows(health: Health) -> Finding:
     """Vacuum keeps up."""
     found = health.dead_rows

@@ -27,7 +27,8 @@ class DeadRows(msgspec.Struct, frozen=True, kw_only=True):
 class Health(msgspec.Struct, frozen=True, kw_only=True):
     """How the database is. `indexes` are those that are there and can be used.
 
-    A server has `holder` and `dead_rows`, where there are any; a SQLite file has `log_bytes`, the size of its WAL file.
+    A server has `holder` and `dead_rows`, where there are any. A SQLite file has `log_bytes`, the size of its WAL file,
+    and `exposed`: those of its files that everybody on the machine may read or write, with their modes.
     """
 
     version: str
@@ -37,3 +38,4 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     holder: Holder | None = None
     dead_rows: DeadRows | None = None
     log_bytes: int | None = None
+    exposed: tuple[str, ...] | None = None

@@ -96,6 +96,7 @@ def test_where_nothing_is_configured_everything_is_well_and_said_to_be_so(place:
         "database",
         "schema",
         "indexes",
+        "files",
         "transactions",
         "dead_rows",
         "clock",
@@ -376,6 +377,18 @@ def test_a_call_that_osm_will_end_is_a_warning(place: Place, capsys: Shown) -> N
     checks = examined(capsys, 0)
     assert statuses(checks) == {"osm_endings": "WARN"}
     assert checks["osm_endings"]["detail"] == "OSM will end: patrols, 2027-01-31; profile, said 'soon'"
+
+
+@pytest.mark.parametrize(("mode", "is_told"), [(0o600, False), (0o660, False), (0o604, True), (0o666, True)])
+def test_files_that_everybody_may_open_are_a_warning(
+    sqlite_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Shown, mode: int, is_told: bool
+) -> None:
+    whole_file(sqlite_path)
+    sqlite_path.chmod(mode)
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{sqlite_path}")
+    checks = examined(capsys, 0)
+    assert statuses(checks) == ({"files": "WARN"} if is_told else {})
+    assert (f"{sqlite_path} ({mode:04o})" in checks["files"]["detail"]) is is_told
 
 
 def signed_in(url: str, user: int = 7) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -92,7 +93,14 @@ class Database:
 
 
 def connect(path: Path, *, create: bool = False) -> sqlite3.Connection:
-    """A connection with durable commits; transactions are begun by hand. Without `create` the file must be there."""
+    """A connection with durable commits; transactions are begun by hand. Without `create` the file must be there.
+
+    A file that is created is its owner's alone, and so are its WAL and its journal, which SQLite makes like the file.
+    The mode of one that is there already is left as it is.
+    """
+    if create:
+        with suppress(OSError):  # it is there, or SQLite says what is wrong with the place
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}",
         uri=True,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import stat
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -25,4 +27,12 @@ def look(path: str | Path) -> Health:
         number=sqlite3.sqlite_version_info[0] * 1000 + sqlite3.sqlite_version_info[1],
         indexes=names,
         log_bytes=log.stat().st_size if log.exists() else 0,
+        exposed=tuple(_exposed(path)),
     )
+
+
+def _exposed(path: Path) -> Iterator[str]:
+    for name in (path.name, *(f"{path.name}{end}" for end in ("-wal", "-shm", "-journal"))):
+        file = path.with_name(name)
+        if file.exists() and (mode := stat.S_IMODE(file.stat().st_mode)) & 0o007:
+            yield f"{file} ({mode:04o})"
