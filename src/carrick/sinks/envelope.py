@@ -5,7 +5,7 @@ A payload is spliced in byte by byte, never parsed or encoded again. The headers
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -13,6 +13,7 @@ from uuid import UUID
 import msgspec
 
 from carrick.entry import Entry
+from carrick.sinks.sink import own_headers
 from carrick.sinks.traceparent import trace_id
 
 SCHEMA_VERSION = "1.0"
@@ -62,6 +63,17 @@ def body_of(entries: Sequence[Entry], *, edge_id: str, sent_at: datetime) -> byt
     return _encoder.encode(Envelope(tenant_id, edge_id, sent_at, [*_events(entries)]))
 
 
+def faults_in(entries: Iterable[Entry]) -> dict[UUID, Exception]:
+    """Why a batch cannot be made of these: what is wrong with each entry of which no event can be made."""
+    faults: dict[UUID, Exception] = {}
+    for entry in entries:
+        try:
+            _encoder.encode([*_events([entry])])
+        except Exception as error:  # noqa: BLE001  whatever it is, it is about this entry
+            faults[entry.id] = error
+    return faults
+
+
 def _events(entries: Iterable[Entry]) -> Iterable[Event | dict[str, Any]]:
     for entry in entries:
         event = Event(
@@ -74,10 +86,10 @@ def _events(entries: Iterable[Entry]) -> Iterable[Event | dict[str, Any]]:
             msgspec.Raw(entry.payload),
             entry.group_key,
         )
-        yield _with_headers(event, entry.headers) if entry.headers else event
+        yield _with_headers(event, own_headers(entry)) if entry.headers else event
 
 
-def _with_headers(event: Event, headers: dict[str, Any]) -> dict[str, Any]:
+def _with_headers(event: Event, headers: Mapping[str, Any]) -> dict[str, Any]:
     """Headers as further fields of an event."""
     fixed = msgspec.structs.asdict(event)
     if event.group is None:

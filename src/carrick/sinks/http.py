@@ -23,10 +23,10 @@ from carrick.sinks.answers import LIMIT_BYTES, Answer, report_of
 from carrick.sinks.bandwidth import Bandwidth
 from carrick.sinks.body import Body
 from carrick.sinks.connecting import destination_of, proxy_of, tls_context
-from carrick.sinks.envelope import body_of, by_tenant
+from carrick.sinks.envelope import body_of, by_tenant, faults_in
 from carrick.sinks.faults import KNOWN_ERRORS, fault_of, unavailable
 from carrick.sinks.signing import signature
-from carrick.sinks.sink import Delivery, Refused, Report, Results, Sink, Unavailable
+from carrick.sinks.sink import Delivery, Refused, Report, Results, Sink, Unavailable, unfit
 from carrick.sinks.traceparent import child_of
 from carrick.variables import listed, refused
 
@@ -178,9 +178,18 @@ class HttpSink(Sink):
             await self._session.close()
 
     async def _send(self, entries: Sequence[Entry], delivery: Delivery) -> Report:
-        """The entries of one tenant. A connection that the other side ended while it was idle is worth a second try."""
+        """The entries of one tenant. A connection that the other side ended while it was idle is worth a second try.
+
+        Where no event can be made of some entries, those are rejected; the others go back, and come again without them.
+        """
         request_id = str(uuid4())
-        content = await self._packed(entries)
+        try:
+            content = await self._packed(entries)
+        except Exception:
+            faults = faults_in(entries)
+            if not faults:
+                raise
+            return Results(outcomes={entry_id: unfit(fault) for entry_id, fault in faults.items()})
         report, stale = await self._try(entries, content, request_id, delivery)
         if stale and self.idempotent:
             report, _ = await self._try(entries, content, request_id, delivery)

@@ -23,7 +23,7 @@ from carrick.errors import InvalidInput, MissingExtra
 from carrick.settings import MESSAGE_MAX_BYTES
 from carrick.sinks.kafka_errors import Fault, Verdict, is_no_connection, verdict_on
 from carrick.sinks.kafka_messages import Headers, Message, TopicTemplate, cloud_event_headers, headers_of, is_topic_name
-from carrick.sinks.sink import Delivery, Report, Results, Sink, Unavailable
+from carrick.sinks.sink import Delivery, Report, Results, Sink, Unavailable, unfit
 
 if TYPE_CHECKING:
     from carrick.sinks.kafka_producer import KafkaProducer, Sent
@@ -123,11 +123,16 @@ class KafkaSink(Sink):
         messages: list[Message] = []
         for entry, text in zip(entries, msgspec.to_builtins([entry.id for entry in entries]), strict=True):
             topic = self._topic.of(entry)
-            if is_topic_name(topic):
-                ids.append(entry.id)
-                messages.append(Message(topic, entry.group_key, entry.payload, self._headers(entry, text)))
-            else:
+            if not is_topic_name(topic):
                 outcomes[entry.id] = Outcome.rejected(f"{topic!r} cannot be the name of a topic", code="invalid_topic")
+                continue
+            try:
+                message = Message(topic, entry.group_key, entry.payload, self._headers(entry, text))
+            except Exception as error:  # noqa: BLE001  whatever it is, it is about this entry
+                outcomes[entry.id] = unfit(error)
+                continue
+            ids.append(entry.id)
+            messages.append(message)
         sent = self._send(messages, until, cancelled)
         suspects = self._suspects(sent)
         unavailable = self._judge(ids, sent, outcomes, leave_out=suspects)

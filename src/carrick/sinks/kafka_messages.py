@@ -13,6 +13,7 @@ import msgspec
 
 from carrick.entry import Entry
 from carrick.errors import InvalidInput
+from carrick.sinks.sink import own_headers
 
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 PLACEHOLDERS = ("event_type", "channel", "tenant_id")
@@ -64,7 +65,7 @@ def headers_of(entry: Entry, entry_id: str) -> Headers:
 
     `entry_id` is the entry's id as text: that of a whole batch is made at once, which is much faster.
     """
-    headers = _own_headers(entry.headers) if entry.headers else {}
+    headers = _own_headers(own_headers(entry)) if entry.headers else {}
     headers["carrick-id"] = entry_id
     headers["carrick-event-type"] = entry.event_type
     if entry.tenant_id:
@@ -95,6 +96,7 @@ def cloud_event_headers(source: str | None) -> Callable[[Entry, str], Headers]:
 
 
 def _own_headers(own: Mapping[str, Any]) -> Headers:
+    msgspec.json.encode(own)  # raises for half a surrogate pair, which in a name would crash the client's library
     return {name: _as_text(value) for name, value in own.items() if not name.startswith("carrick-")}
 
 

@@ -17,7 +17,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from carrick.entry import Entry, OutcomeKind
+from carrick.entry import Entry, Outcome, OutcomeKind
 from carrick.errors import SettingsError
 from carrick.settings import CloudSettings
 from carrick.sinks import http
@@ -205,6 +205,34 @@ def test_a_credential_that_cannot_be_sent_is_a_settings_error_that_hides_it(fiel
     with pytest.raises(SettingsError) as error:
         HttpSink(CloudSettings(**settings), edge_id="edge-1")
     assert "s3cret" not in str(error.value)
+
+
+# Entries of which no event can be made
+
+
+def nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [["a"], "text", 7, {"a": "\ud800"}, nested(100_000)],
+    ids=["a list", "a text", "a number", "half a surrogate pair", "nested"],
+)
+def test_headers_of_which_no_event_can_be_made_are_that_entrys_and_the_others_go_back_unspent(headers: Any) -> None:
+    report, receiver = sent_by(entries=[claimed(1), claimed(2, headers=headers), claimed(3)])
+    assert kinds(report) == {2: OutcomeKind.REJECTED}
+    assert receiver.requests == []
+
+
+def test_an_entry_whose_headers_are_no_object_says_so() -> None:
+    report = report_on(entries=[claimed(1, headers=["a"])])
+    assert isinstance(report, Results)
+    (outcome,) = report.outcomes.values()
+    assert outcome == Outcome.rejected("headers: ['a'] is no object; accepted: a JSON object", code="invalid_entry")
 
 
 # Several tenants in one delivery

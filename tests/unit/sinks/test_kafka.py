@@ -116,6 +116,15 @@ def test_a_topic_name_that_kafka_would_refuse_is_rejected_and_the_others_go_on(c
     assert outcomes[bad.id] == Outcome.rejected("'no topic!' cannot be the name of a topic", code="invalid_topic")
 
 
+@pytest.mark.parametrize("headers", [["a"], "text", 7, {"\ud800": "half a pair"}, {"a": "\ud800"}], ids=ascii)
+def test_headers_that_cannot_be_sent_are_rejected_and_the_others_go_on(cluster: MockCluster, headers: Any) -> None:
+    topic = cluster.new_topic()
+    bad, good = claimed(event_type=topic, headers=headers), claimed(event_type=topic)
+    outcomes = results(send(cluster, [bad, good])).outcomes
+    assert outcomes[good.id] == DELIVERED
+    assert (outcomes[bad.id].kind, outcomes[bad.id].code) == (OutcomeKind.REJECTED, "invalid_entry")
+
+
 @pytest.mark.parametrize("error", [KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.UNKNOWN_TOPIC_OR_PART])
 def test_a_topic_among_many_that_cannot_be_used_costs_only_its_entries(cluster: MockCluster, error: int) -> None:
     bad, good = claimed(event_type="forbidden"), claimed(event_type=cluster.new_topic())
