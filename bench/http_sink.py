@@ -26,6 +26,7 @@ from carrick.settings import CloudSettings
 from carrick.sinks.envelope import body_of
 from carrick.sinks.http import HttpSink
 from carrick.sinks.sink import Delivery, Results
+from carrick.steady import steady_seconds
 from carrick.testing.samples import claimed
 
 ENTRIES = 100
@@ -95,7 +96,7 @@ ENTRY_LIST = [entry(number) for number in range(ENTRIES)]
 
 def sink_sender(sink: HttpSink) -> Send:
     async def send() -> None:
-        report = await sink.deliver(Delivery(entries=ENTRY_LIST, deadline=asyncio.get_running_loop().time() + 60))
+        report = await sink.deliver(Delivery(entries=ENTRY_LIST, deadline=steady_seconds() + 60))
         assert isinstance(report, Results), report
 
     return send

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
 from carrick.entry import Entry
 from carrick.sinks.sink import Delivery, Report, Sink
+from carrick.steady import steady_seconds
 from carrick.testing import samples
 
 _numbers = count(1)
@@ -26,7 +26,7 @@ def claimed_run(number: int, **fields: Any) -> list[Entry]:
 
 async def deliver(sink: Sink, entries: Sequence[Entry], seconds: float = 60.0) -> Report:
     """Hand the entries to the sink, under a lease that allows so many seconds."""
-    return await sink.deliver(Delivery(entries=entries, deadline=asyncio.get_running_loop().time() + seconds))
+    return await sink.deliver(Delivery(entries=entries, deadline=steady_seconds() + seconds))
 
 
 async def deliver_and_close(sink: Sink, entries: Sequence[Entry], seconds: float = 60.0) -> Report:

@@ -21,6 +21,7 @@ from carrick.entry import Entry, Outcome
 from carrick.errors import StoreError
 from carrick.relay.threads import Threads
 from carrick.sinks.sink import Delivery, LeaseLost, Report, Results, Unavailable
+from carrick.steady import steady_seconds
 from carrick_scoreboard.adding import Change, Step, Verdict, happened, steps, verdict, writes_of
 from carrick_scoreboard.osm import errors
 from carrick_scoreboard.osm.answers import Patrol
@@ -155,7 +156,7 @@ class Round:
 
     def _check_time(self) -> None:
         """Too late for a write: what is left is claimed again, with time of its own."""
-        if asyncio.get_running_loop().time() > self._last_moment:
+        if steady_seconds() > self._last_moment:
             raise Stop(None)
 
     async def run(self) -> Report:

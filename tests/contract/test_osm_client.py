@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from carrick.steady import steady_seconds
 from carrick_scoreboard.osm import errors
 from carrick_scoreboard.osm.client import Application, Credential, OsmClient
 from tests.osm import EAGLES, EVENING, JASPER, PERRY, ROBIN, SCOUTS, TERM, Osm, story
@@ -160,9 +161,7 @@ async def test_a_write_that_would_leave_too_late_does_not_leave(osm: Osm) -> Non
     async with client_of(osm) as client:
         who, before = await robin(osm), await osm.points()
         with pytest.raises(errors.TimedOut) as stopped:
-            await client.set_points(
-                who, SCOUTS, str(EAGLES), before + 5, not_after=asyncio.get_running_loop().time() - 0.001
-            )
+            await client.set_points(who, SCOUTS, str(EAGLES), before + 5, not_after=steady_seconds() - 0.001)
         assert not stopped.value.in_doubt
         assert await osm.points() == before
         assert [call for call in await osm.calls() if call["method"] == "POST" and "updatePatrol" in str(call)] == []

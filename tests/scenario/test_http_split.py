@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 
 from carrick.entry import OutcomeKind
@@ -10,6 +9,7 @@ from carrick.relay.split import Sending
 from carrick.settings import CloudSettings
 from carrick.sinks.http import HttpSink
 from carrick.sinks.sink import Delivery
+from carrick.steady import steady_seconds
 from carrick.testing.samples import claimed
 from tests.receivers import Line, Request, accepting, answering, receiving, run
 
@@ -25,7 +25,7 @@ def test_a_batch_that_is_refused_for_one_event_delivers_all_the_others() -> None
     async def story() -> tuple[Sending, int]:
         async with receiving(refusing_bad_batches) as receiver:
             sink = HttpSink(CloudSettings(url=f"http://127.0.0.1:{receiver.port}/"), edge_id="edge-1")
-            deadline = asyncio.get_running_loop().time() + 60
+            deadline = steady_seconds() + 60
             sending = Sending(lambda part: sink.deliver(Delivery(entries=part, deadline=deadline)))
             await sending.deliver(entries)
             await sink.close()

@@ -12,6 +12,7 @@ from uuid import UUID
 from carrick.entry import Batch
 from carrick.errors import StoreError
 from carrick.sinks.sink import LeaseLost
+from carrick.steady import steady_seconds
 
 log = logging.getLogger("carrick.relay")
 
@@ -27,7 +28,9 @@ RETRY_SECONDS = 1.0
 
 
 class Lease:
-    """The lease of one batch by this process's clock; `since` is a moment before it was asked for, so it errs early."""
+    """The lease of one batch by this process's steady clock; `since` is a moment before it was asked for, so it errs
+    early. Timers stand still while the machine sleeps: after that a renewal may come late, and then the lease is lost.
+    """
 
     def __init__(self, batch: Batch, since: float, renew: Renew) -> None:
         self._batch = batch
@@ -43,12 +46,12 @@ class Lease:
 
     @property
     def ends(self) -> float:
-        """When the lease is over, as far as this process knows (the event loop's clock)."""
+        """When the lease is over, as far as this process knows (the steady clock)."""
         return self._ends
 
     def age(self) -> float:
         """Seconds since the batch was claimed."""
-        return self._loop.time() - self._since
+        return steady_seconds() - self._since
 
     @property
     def deadline(self) -> float:
@@ -64,7 +67,7 @@ class Lease:
     async def keep_during(self, delivering: Coroutine[Any, Any, T]) -> T:
         """Run the delivery, renewing as long as it takes. Raises LeaseLost when that fails, and ends the delivery."""
         self._delivery = task = self._loop.create_task(delivering)
-        self._timer = self._loop.call_at(self._next, self._renew_soon)
+        self._timer = self._renew_later()
         try:
             return await task
         except asyncio.CancelledError:
@@ -77,28 +80,31 @@ class Lease:
             if self._renewal is not None:
                 self._renewal.cancel()
 
+    def _renew_later(self) -> asyncio.TimerHandle:
+        return self._loop.call_later(self._next - steady_seconds(), self._renew_soon)
+
     def _renew_soon(self) -> None:
         self._renewal = self._loop.create_task(self._renew_now())
 
     async def _renew_now(self) -> None:
-        asked = self._loop.time()
+        asked = steady_seconds()
         if asked >= self._ends:
             self._lose("it could not be renewed in time")
             return
         try:
-            async with asyncio.timeout_at(self._ends):
+            async with asyncio.timeout(self._ends - asked):
                 held = await self._renew(self._batch.token, math.ceil(self._batch.lease_seconds))
         except (StoreError, TimeoutError) as error:
             log.warning("relay.renew_failed", extra={"channel": self._batch.channel, "error": str(error)})
             pause = min(RETRY_SECONDS, self._batch.lease_seconds / 10)
-            self._next = min(self._loop.time() + pause, self._ends)
+            self._next = min(steady_seconds() + pause, self._ends)
         else:
             if not held:
                 self._lose("another has it")
                 return
             self._ends = asked + self._batch.lease_seconds
             self._next = asked + self._batch.lease_seconds / 3
-        self._timer = self._loop.call_at(self._next, self._renew_soon)
+        self._timer = self._renew_later()
 
     def _lose(self, why: str) -> None:
         self._lost = True

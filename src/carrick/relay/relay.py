@@ -30,6 +30,7 @@ from carrick.relay.sharing import Sharing
 from carrick.relay.split import Sending, complete, plain
 from carrick.relay.threads import Threads
 from carrick.sinks.sink import Delivery, LeaseLost, Report, Results, Sink, failure_of, has_delivered
+from carrick.steady import steady_seconds
 
 log = logging.getLogger("carrick.relay")
 
@@ -176,7 +177,7 @@ class Relay:
 
     async def _claim(self) -> tuple[Batch, float]:
         """What is due, and a moment before it was asked for."""
-        since = asyncio.get_running_loop().time()
+        since = steady_seconds()
         fresh = self._sharing.fresh_seconds()
         with tracing.span("claim", self._channel.name):
             batch = await self._claim_at_once(fresh)
@@ -205,7 +206,7 @@ class Relay:
         self._sharing.claimed(batch, fresh)
         if fresh is None and self._width.has_lanes:
             self._width.claimed(self._size.deliveries(batch.entries))
-        self._meter.claimed(self._channel.name, len(batch), asyncio.get_running_loop().time() - since)
+        self._meter.claimed(self._channel.name, len(batch), steady_seconds() - since)
 
     async def _handle(
         self, batch: Batch, since: float, *, claim_next: bool
@@ -253,8 +254,7 @@ class Relay:
         A delivery that ends without a report is in doubt once the sink has noted what it is about to do, and from its
         beginning where the destination is not idempotent. `doubts` are those that were cancelled.
         """
-        loop = asyncio.get_running_loop()
-        started = loop.time()
+        started = steady_seconds()
         in_doubt = not self._sink.idempotent
 
         async def note(intent: Any) -> None:
@@ -277,7 +277,7 @@ class Relay:
             fault = kind(code=type(error).__name__, message=error)
             report = Results(outcomes=dict.fromkeys((entry.id for entry in entries), fault))
         delivered, failed = has_delivered(report), failure_of(report) is not None
-        self._meter.sent(self._channel.name, loop.time() - started, delivered=delivered, failed=failed)
+        self._meter.sent(self._channel.name, steady_seconds() - started, delivered=delivered, failed=failed)
         return report
 
     def _learn(self, sending: Sending) -> None:
@@ -308,10 +308,9 @@ class Relay:
         What cannot be written as it is, is written plainly: else all of the batch would come back, and be repeated.
         """
         given, is_plain = complete(batch, outcomes), False
-        loop = asyncio.get_running_loop()
         pause = FIRST_PAUSE_SECONDS
         while True:
-            since = loop.time()
+            since = steady_seconds()
             try:
                 if claim_next:
                     fresh = self._sharing.fresh_seconds()
@@ -330,7 +329,7 @@ class Relay:
                 states = await self._threads.call(self._write, batch.token, given)
                 return self._count(batch, given, states, lease), None
             except StoreError as error:
-                if loop.time() + pause >= lease.ends:
+                if steady_seconds() + pause >= lease.ends:
                     log.error("relay.finish_failed", extra={"channel": batch.channel, "error": str(error)})
                     return self._lost(batch), None
                 log.warning("relay.finish_again", extra={"channel": batch.channel, "error": str(error)})

@@ -7,7 +7,6 @@ backoff, outcomes) is the relay's business, so that it is the same for every sin
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 from uuid import UUID
@@ -16,6 +15,7 @@ import msgspec
 
 from carrick.entry import Entry, Outcome
 from carrick.errors import InvalidInput
+from carrick.steady import steady_seconds
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +101,7 @@ async def _note_nothing(_: Any) -> None:
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """Entries of one claim on their way out: all of them, or a part after a split.
 
-    `deadline` is a time of the event loop's clock, some way before the lease ends: later than that the sink must not
+    `deadline` is a time of `steady_seconds`, some way before the lease ends: later than that the sink must not
     start anything, and must have given up what it started.
     `note` writes down, durably, what the sink is about to do (JSON). Should the process die or stop then, or the
     outcome be unsure, the entries of a coalesced group come back together, with this as their `intent`. Raises
@@ -114,7 +114,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
     def seconds_left(self) -> float:
         """How long the delivery may still take."""
-        return self.deadline - asyncio.get_running_loop().time()
+        return self.deadline - steady_seconds()
 
 
 class Sink(Protocol):

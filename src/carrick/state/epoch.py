@@ -12,7 +12,6 @@ The four rules, and why they suffice, are in docs/decisions/0008-shared-state.md
 
 from __future__ import annotations
 
-import time
 from typing import Protocol
 
 import msgspec
@@ -71,9 +70,3 @@ class Epochs(Protocol):
 
     async def raise_from(self, number: int, *, name: str, run: str | None, failures: int) -> None:
         """Begin the next epoch, unless somebody else has already raised this one."""
-
-
-def steady_seconds() -> float:
-    """A clock that only goes forward and, where the system has such a one, goes on while the machine sleeps."""
-    clock: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-    return time.clock_gettime(clock)

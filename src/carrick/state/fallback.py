@@ -10,11 +10,12 @@ from carrick.errors import InvalidInput, StoreUnavailable
 from carrick.outbox.limits import check_limit
 from carrick.state import kv
 from carrick.state.database import Calling, DatabaseEpochs, DatabasePlace, Tables
-from carrick.state.epoch import Epoch, steady_seconds
+from carrick.state.epoch import Epoch
 from carrick.state.kv import Heard, Item
 from carrick.state.listening import hear, merged
 from carrick.state.place import EpochOver, Listening, Place
 from carrick.state.switch import Health, Switch
+from carrick.steady import steady_seconds
 
 T = TypeVar("T")
 Operation = Callable[[Place], Awaitable[T]]

@@ -11,7 +11,8 @@ from typing import Protocol
 import msgspec
 
 from carrick.errors import StoreError, StoreUnavailable
-from carrick.state.epoch import LEASE_SECONDS, Epoch, Epochs, steady_seconds
+from carrick.state.epoch import LEASE_SECONDS, Epoch, Epochs
+from carrick.steady import steady_seconds
 
 log = logging.getLogger("carrick.state")
 

@@ -19,6 +19,7 @@ import pytest
 
 from carrick.entry import Entry, OutcomeKind
 from carrick.sinks.sink import Delivery, Results, Sink, Unavailable
+from carrick.steady import steady_seconds
 from carrick.testing.samples import claimed
 
 GENEROUS_SECONDS = 60.0
@@ -169,7 +170,7 @@ class SinkContract:
 
 def delivery(entries: Sequence[Entry], *, seconds: float = GENEROUS_SECONDS) -> Delivery:
     """The entries, with that much time."""
-    return Delivery(entries=entries, deadline=asyncio.get_running_loop().time() + seconds)
+    return Delivery(entries=entries, deadline=steady_seconds() + seconds)
 
 
 def run(story: Coroutine[Any, Any, None]) -> None:

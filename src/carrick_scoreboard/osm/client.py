@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
+from carrick.steady import steady_seconds
 from carrick_scoreboard.osm import classify as said
 from carrick_scoreboard.osm import errors
 from carrick_scoreboard.osm.answers import Nonsense, Patrol, Profile, patrols_of, profile_of, written_of
@@ -152,7 +153,7 @@ class OsmClient:
     ) -> None:
         """Set a patrol's points to this value. Neither repeated nor shared: who calls decides about a second time.
 
-        `not_after` is a time of the event loop's clock: the last look at it is taken when the request leaves.
+        `not_after` is a time of `steady_seconds`: the last look at it is taken when the request leaves.
         """
         if not patrol_id.isascii() or not patrol_id.isdecimal() or len(patrol_id) > 16:
             raise ValueError(f"patrol id {patrol_id[:40]!r}; accepted: digits")
@@ -346,7 +347,7 @@ class OsmClient:
 async def _note_sent(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) -> None:
     """The request leaves now: the last moment to think better of it."""
     trace = context.trace_request_ctx
-    if asyncio.get_running_loop().time() > trace.not_after:
+    if steady_seconds() > trace.not_after:
         raise TimeoutError(TOO_LATE)
     if trace.sent:
         raise ConnectionResetError(ONCE)  # aiohttp repeats a GET by itself when the connection was cut

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from carrick_scoreboard.store.scores import AlreadyUndone, NewUpdate, Reused
-from tests.contract.scores.world import PATIENCE_SECONDS, Kind, Leaders, Wall, World, world
+from tests.asleep import sleeping
+from tests.contract.scores.world import PATIENCE_SECONDS, Kind, Leaders, Wall, World, story, world
 from tests.osm import EAGLES, HAZEL, LIONS, ROBIN, SCOUTS
 
 
@@ -62,6 +63,26 @@ def test_a_holder_that_wakes_up_after_its_lease_does_not_write(kind: Kind) -> No
         assert (await first.calls()).count("write") == 1
 
     two_replicas(kind, test)
+
+
+def test_a_write_does_not_leave_after_the_machine_has_slept_through_the_lease(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleep = sleeping(monkeypatch)
+
+    async def test(there: World) -> None:
+        doubt, nights = there.scores.doubt, [1000.0]
+
+        def asleep(*write: Any) -> str:
+            sleep(nights.pop() if nights else 0)
+            return doubt(*write)
+
+        monkeypatch.setattr(there.scores, "doubt", asleep)
+        await there.submit({EAGLES: 5})
+        await there.deliver()
+        assert await there.calls() == ["read", "read", "write"]
+
+    story(kind, test)
 
 
 def test_a_holder_that_wakes_up_after_its_note_does_not_hide_the_doubt_of_the_next_one(

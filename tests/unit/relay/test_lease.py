@@ -10,7 +10,9 @@ import pytest
 
 from carrick.errors import StoreUnavailable
 from carrick.relay.lease import Lease
-from carrick.sinks.sink import LeaseLost
+from carrick.sinks.sink import Delivery, LeaseLost
+from carrick.steady import steady_seconds
+from tests.asleep import sleeping
 from tests.unit.relay.entries import batch, entry
 
 SECONDS = 0.03
@@ -20,7 +22,7 @@ LONGER = 0.9
 
 
 def lease(renew: Callable[[UUID, int], Awaitable[int]], seconds: float = SECONDS) -> Lease:
-    return Lease(batch(entry(1), lease_seconds=seconds), asyncio.get_running_loop().time(), renew)
+    return Lease(batch(entry(1), lease_seconds=seconds), steady_seconds(), renew)
 
 
 async def never(_token: UUID, _seconds: int) -> int:
@@ -109,6 +111,26 @@ def test_a_database_that_does_not_answer_until_the_lease_is_over_ends_the_delive
             await lease(fails).keep_during(asyncio.Event().wait())
 
     asyncio.run(main())
+
+
+def test_a_machine_that_slept_through_the_lease_has_lost_it_and_knows_that_its_time_is_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sleep = sleeping(monkeypatch)
+
+    async def main() -> float:
+        held = lease(never, LONGER)
+        delivery = Delivery(entries=[], deadline=held.deadline)
+
+        async def deliver() -> None:
+            sleep(100)
+            await asyncio.get_running_loop().create_future()
+
+        with pytest.raises(LeaseLost):
+            await held.keep_during(deliver())
+        return delivery.seconds_left()
+
+    assert asyncio.run(main()) < -90
 
 
 def test_one_failed_renewal_is_made_up_for() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from carrick.settings import CloudSettings
 from carrick.sinks.bandwidth import Bandwidth
 from carrick.sinks.http import HttpSink
 from carrick.sinks.sink import Delivery, Report, Results, Unavailable
+from carrick.steady import steady_seconds
 from carrick.testing.samples import claimed
 from tests.receivers import Receiver, Reply, Request, accepting, receiving, run
 
@@ -41,7 +41,7 @@ async def sending(
 
 
 def delivery(entries: Sequence[Entry], seconds: float = 60.0) -> Delivery:
-    return Delivery(entries=entries, deadline=asyncio.get_running_loop().time() + seconds)
+    return Delivery(entries=entries, deadline=steady_seconds() + seconds)
 
 
 def sent_by(

@@ -24,6 +24,7 @@ from carrick.sinks import http
 from carrick.sinks.bandwidth import Bandwidth
 from carrick.sinks.http import HttpSink
 from carrick.sinks.sink import Delivery, Refused, Report, Results, Unavailable
+from carrick.steady import steady_seconds
 from carrick.testing.samples import claimed
 from tests.receivers import (
     Line,
@@ -297,11 +298,10 @@ def test_the_lease_ends_a_request_before_its_own_timeout() -> None:
 
 def test_a_later_tenant_is_not_started_when_the_time_is_up() -> None:
     async def story() -> tuple[Report, int]:
-        loop = asyncio.get_running_loop()
-        late = Delivery(entries=TENANTS, deadline=loop.time() + 60)
+        late = Delivery(entries=TENANTS, deadline=steady_seconds() + 60)
 
         async def slowly(request: Request, line: Line) -> bool:
-            msgspec.structs.force_setattr(late, "deadline", loop.time())  # the lease's time is over now
+            msgspec.structs.force_setattr(late, "deadline", steady_seconds())  # the lease's time is over now
             return await accepting(request, line)
 
         async with receiving(slowly) as receiver, sending(receiver.port) as sink:
