@@ -25,8 +25,10 @@ REASONS_FOR_SQLITE_ALONE = {
     "put_state": "PostgreSQL's put answers with the state",
     "redrive_": "PostgreSQL's redrive is one function",
     "rest_": "PostgreSQL's rest is one function; the steps stand in 0011_rest.sql",
+    "see": "a SQLite file has its host's clock, which may be wrong for a while",
     "sizes": "PostgreSQL sums inside its functions",
     "standing_": "PostgreSQL's standing is one function",
+    "turn_back": "a SQLite file has its host's clock, which may be wrong for a while",
 }
 
 REASONS_FOR_POSTGRES_ALONE = {

@@ -81,6 +81,7 @@ def _put_bound(columns: Sequence[Column], now: int) -> Steps[list[str]]:
         new += [entry_id for (entry_id,) in rows]
         start = end
     yield Statement(query(PACKAGE, "admit"), {"count": len(new)})
+    yield Statement(query(PACKAGE, "see"), {})
     return new
 
 

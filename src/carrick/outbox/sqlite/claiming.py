@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
@@ -16,7 +17,7 @@ from carrick.outbox.channel import Mode
 from carrick.outbox.sqlite.database import rows
 from carrick.outbox.sqlite.declaring import known_channel
 from carrick.outbox.sqlite.expiring import return_expired
-from carrick.outbox.sqlite.moment import moment, span
+from carrick.outbox.sqlite.moment import PER_SECOND, moment, span
 from carrick.outbox.sqlite.picking import (
     LANE,
     LOWEST,
@@ -33,6 +34,10 @@ from carrick.outbox.sqlite.picking import (
 )
 from carrick.outbox.sqlite.special import pick_special
 
+log = logging.getLogger("carrick.outbox")
+
+CLOCK_AHEAD = span(60)
+"""Clocks are set right by less than this now and then, which holds nothing up."""
 FURTHEST = span(10_000 * 60)
 """How far the lowest priority ranks behind its due time."""
 
@@ -52,7 +57,12 @@ class Limits(NamedTuple):
 def claim(connection: sqlite3.Connection, name: str, limits: Limits) -> Batch:
     """Take due entries, in delivery order; leases that have ended are taken back first. Raises UnknownChannel."""
     channel = known_channel(connection, name)
-    ((now, expired, gated, special, low),) = rows(connection, "claim_view", channel=name)
+    ((now, ahead, *facts),) = rows(connection, "claim_view", channel=name)
+    if ahead > CLOCK_AHEAD:
+        log.warning("outbox.clock_was_ahead", extra={"seconds": ahead // PER_SECOND})
+        rows(connection, "turn_back", now=now)
+        ((now, _, *facts),) = rows(connection, "claim_view", channel=name)
+    expired, gated, special, low = facts
     if expired:
         return_expired(connection, channel, now, now)
     gates = rows(connection, "claim_gates", channel=name, now=now) if gated else []

@@ -1,6 +1,7 @@
--- What a claim must know before it picks: the time, and whether a lease has ended, there are gates, entries come back apart, or some
+-- What a claim must know before it picks: the time, how far ahead the clock was before, whether a lease has ended, there are gates, entries come back apart, or some
 -- have low priority.
 select c.now,
+       (select s.seen from carrick_clock_shift as s) - c.now,
        exists (select 1 from carrick_lease as l where l.channel = :channel and l.expires_at <= c.now),
        exists (select 1 from carrick_gate as g where g.channel = :channel),
        exists (select 1 from carrick_work as w
