@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from carrick.entry import Entry
-from carrick.sinks.sink import own_headers
+from carrick.sinks.headers import own_headers
 from carrick.sinks.traceparent import trace_id
 
 SCHEMA_VERSION = "1.0"

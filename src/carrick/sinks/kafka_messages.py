@@ -13,7 +13,7 @@ import msgspec
 
 from carrick.entry import Entry
 from carrick.errors import InvalidInput
-from carrick.sinks.sink import own_headers
+from carrick.sinks.headers import own_headers
 
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 PLACEHOLDERS = ("event_type", "channel", "tenant_id")

@@ -14,7 +14,6 @@ from uuid import UUID
 import msgspec
 
 from carrick.entry import Entry, Outcome
-from carrick.errors import InvalidInput
 from carrick.steady import steady_seconds
 
 
@@ -75,14 +74,6 @@ def failure_of(report: Report) -> str | None:
     return next(
         (outcome.code or outcome.kind.value for outcome in report.outcomes.values() if outcome.is_failure), None
     )
-
-
-def own_headers(entry: Entry) -> Mapping[str, Any]:
-    """The headers that the entry was put with. Raises InvalidInput where SQL has put something else than an object."""
-    headers: Any = entry.headers
-    if headers is None or isinstance(headers, dict):
-        return headers or {}
-    raise InvalidInput("headers", f"{headers!r:.80} is no object", "a JSON object")
 
 
 def unfit(error: Exception) -> Outcome:
