@@ -222,8 +222,9 @@ def events() -> str:
     lines = [
         "# Log events",
         MADE,
-        "Logs are JSON when the output is not a terminal. `event` is one of these; times, level and logger stand "
-        "beside it. No token, secret, full device code or payload is ever in a log.",
+        "Logs are JSON when the output is not a terminal. `event` is one of these; `timestamp`, `level`, `severity` "
+        "(DEBUG, INFO, WARN, ERROR, CRITICAL) and `logger` stand beside it. No token, secret, full device code or "
+        "payload is ever in a log.",
     ]
     for component, rows in sorted(found.items()):
         lines.append("\n".join([f"## {component}\n", "| event | level | with |", "|---|---|---|", *rows]))

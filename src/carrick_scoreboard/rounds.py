@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NoReturn, Protocol
 from uuid import UUID
@@ -27,7 +27,7 @@ from carrick_scoreboard.osm import errors
 from carrick_scoreboard.osm.answers import Patrol
 from carrick_scoreboard.osm.client import Credential, OsmClient
 from carrick_scoreboard.sealing import Unreadable
-from carrick_scoreboard.store.scores import Doubt, InDoubt, Scores
+from carrick_scoreboard.store.scores import Applied, Doubt, InDoubt, Scores
 
 log = logging.getLogger("carrick.scores")
 
@@ -259,11 +259,7 @@ class Round:
         self._log_verdict(patrol, write[0], score, said)
         match said:
             case Verdict.HAPPENED:
-                await self._call(
-                    self._scores.settle, happened(write), write_id=write[0].write_id, patrol_name=patrol.name
-                )
-                self._end(entry_ids, Outcome.delivered())
-                await self._show(patrol, score)
+                await self._arrived(patrol, happened(write), write[0].write_id)
             case Verdict.DID_NOT:
                 await self._did_not_happen(entry_ids, write[0].write_id)
             case Verdict.UNCLEAR:
@@ -292,12 +288,27 @@ class Round:
             except errors.OsmError as error:
                 return await self._not_written(patrol, step, base, write_id, credential, error)
         try:
-            await self._call(self._scores.settle, step.applied(base), write_id=write_id, patrol_name=patrol.name)
+            await self._arrived(patrol, step.applied(base), write_id)
         except InDoubt as error:  # without a write, and no longer ours to decide
             raise LeaseLost from error
-        self._end(step.entry_ids, Outcome.delivered())
-        await self._show(patrol, base + step.points)
         return base + step.points
+
+    async def _arrived(self, patrol: Patrol, applied: Sequence[Applied], write_id: str | None) -> None:
+        """OSM has taken them: that is written down first, then shown. Raises InDoubt."""
+        await self._call(self._scores.settle, applied, write_id=write_id, patrol_name=patrol.name)
+        before, after = applied[0].before, applied[-1].after
+        log.info(
+            "scores.applied",
+            extra={
+                "section": self._section,
+                "patrol": patrol.id,
+                "entries": len(applied),
+                "before": before,
+                "after": after,
+            },
+        )
+        self._end([one.entry_id for one in applied], Outcome.delivered())
+        await self._show(patrol, after)
 
     async def _noted(self, patrol: Patrol, step: Step, base: int) -> str:
         """What is to become what, under the lease; the id of the write. Raises LeaseLost."""

@@ -72,6 +72,7 @@ class SharedStanding:
         self._meter = meter
         self._thresholds = thresholds or Thresholds()
         self._now = now
+        self._fresh_seconds: dict[int, int] = {}
         self._deprecated: dict[str, Deprecated | None] = {}
         self._mirrored: tuple[int | None, datetime] | None = None
         self._lately: Lately[None, ServiceBlock | None] = Lately(lambda _: self._by_table(), LATELY_SECONDS)
@@ -144,10 +145,21 @@ class SharedStanding:
 
     def _tell(self, user_id: int, known: KnownBudget) -> None:
         remaining = known.remaining
-        if remaining is None or remaining >= self._thresholds.warning:
+        if remaining is None:
             return
-        level = logging.ERROR if remaining < self._thresholds.critical else logging.WARNING
-        log.log(level, "osm.budget_low", extra={"user_id": user_id, "remaining": remaining, "limit": known.limit})
+        seconds, reason = self._thresholds.freshness(remaining)
+        if seconds != self._fresh_seconds.get(user_id, self._thresholds.fresh_seconds(None)):
+            log.info(
+                "osm.cache_age_changed",
+                extra={"user_id": user_id, "remaining": remaining, "seconds": seconds, "reason": reason},
+            )
+        self._fresh_seconds[user_id] = seconds
+        if remaining >= self._thresholds.warning:
+            return
+        if remaining < self._thresholds.critical:
+            log.error("osm.budget_low", extra={"user_id": user_id, "remaining": remaining, "limit": known.limit})
+        else:
+            log.warning("osm.budget_low", extra={"user_id": user_id, "remaining": remaining, "limit": known.limit})
 
     async def _by_table(self) -> ServiceBlock | None:
         block = await self._threads.call(self._blocks.standing)

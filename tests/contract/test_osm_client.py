@@ -125,6 +125,7 @@ async def test_each_fault_of_a_write_is_told_for_what_it_is(
             with pytest.raises(error) as failed:
                 await writing
             assert not isinstance(failed.value, errors.TimedOut) or failed.value.sent
+            assert isinstance(failed.value, errors.TimedOut) == (failed.value.http_status is None)
     assert await osm.points() == before + (5 if applied else 0)
 
 

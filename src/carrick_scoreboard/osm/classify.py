@@ -115,6 +115,7 @@ class Deprecated(msgspec.Struct, frozen=True):
 class Answer(msgspec.Struct, frozen=True):
     """A verdict, with what OSM says beside it."""
 
+    status: int
     verdict: Verdict
     budget: Budget
     deprecated: Deprecated | None
@@ -142,7 +143,7 @@ def budget_of(headers: Mapping[str, str]) -> Budget:
 def _answer(response: Response, verdict: Verdict) -> Answer:
     said = response.headers.get("x-deprecated")
     deprecated = None if said is None else Deprecated(said[:MAX_MESSAGE], moment_of(said))
-    return Answer(verdict, budget_of(response.headers), deprecated)
+    return Answer(response.status, verdict, budget_of(response.headers), deprecated)
 
 
 def _stopped(response: Response, now: datetime) -> Verdict | None:

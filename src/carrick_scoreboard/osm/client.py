@@ -228,13 +228,13 @@ class OsmClient:
             await self._standing.note_deprecated(endpoint, answer.deprecated)
         if user_id is not None:
             await self._standing.note_budget(user_id, answer.budget)
-        if not isinstance(answer.verdict, said.Ok):
-            await self._refuse(answer.verdict, user_id, endpoint)
         try:
-            return read(answer.verdict.value)
-        except (Nonsense, msgspec.ValidationError) as error:
-            log.error("osm.bad_data", extra={"endpoint": endpoint, "error": str(error)})
-            raise errors.BadData(str(error)) from None
+            if not isinstance(answer.verdict, said.Ok):
+                await self._refuse(answer.verdict, user_id, endpoint)
+            return _content(answer.verdict.value, endpoint, read)
+        except errors.OsmError as error:
+            error.http_status = answer.status
+            raise
 
     async def _refuse(
         self,
@@ -362,6 +362,15 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
         if len(body) > MAX_ANSWER_BYTES:
             raise ValueError(TOO_LONG)
     return bytes(body)
+
+
+def _content(value: Any, endpoint: str, read: Callable[[Any], T]) -> T:
+    """What an answer holds. Raises BadData."""
+    try:
+        return read(value)
+    except (Nonsense, msgspec.ValidationError) as error:
+        log.error("osm.bad_data", extra={"endpoint": endpoint, "error": str(error)})
+        raise errors.BadData(str(error)) from None
 
 
 def _checked_id(what: str, value: int) -> str:

@@ -24,6 +24,8 @@ class OsmError(Exception):
 
     in_doubt: bool = False
     """Whether a write that ended so may have been carried out nevertheless."""
+    http_status: int | None = None
+    """With which status the answer came; None where there was none."""
 
 
 class RateLimited(OsmError):

@@ -37,11 +37,17 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
 
     def fresh_seconds(self, remaining: int | None) -> int:
         """How long scores stay fresh: the less is left, the longer."""
+        return self.freshness(remaining)[0]
+
+    def freshness(self, remaining: int | None) -> tuple[int, str]:
+        """How long scores stay fresh, and why."""
         if remaining is None or remaining >= self.caution:
-            return 5 * 60
+            return 5 * 60, "enough calls are left"
         if remaining >= self.warning:
-            return 10 * 60
-        return 15 * 60 if remaining >= self.critical else 30 * 60
+            return 10 * 60, f"fewer than {self.caution} calls are left"
+        if remaining >= self.critical:
+            return 15 * 60, f"fewer than {self.warning} calls are left"
+        return 30 * 60, f"fewer than {self.critical} calls are left"
 
 
 def affordable(budget: Budget, purpose: Purpose) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -279,5 +280,26 @@ def test_a_patrol_is_shown_as_soon_as_its_points_have_arrived_and_displays_are_t
         now = {str(EAGLES): before[EAGLES] + 5, str(LIONS): before[LIONS] + 3}
         assert shown == [{}, {str(EAGLES): now[str(EAGLES)]}]
         assert world.wall.told == [now]
+
+    story(kind, test)
+
+
+@pytest.mark.parametrize("fault", [None, "apply_then_drop"])
+def test_points_that_have_reached_osm_are_told_with_the_score_before_and_after(
+    kind: Kind, caplog: pytest.LogCaptureFixture, fault: str | None
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def test(world: World) -> None:
+        before = await world.osm.points(EAGLES)
+        await world.submit([(EAGLES, 5), (EAGLES, 2)])
+        if fault is not None:
+            await world.osm.control("fault", kind=fault, endpoint="points")
+            await world.deliver()
+            await world.later()
+        await world.deliver()
+        [told] = [record.__dict__ for record in caplog.records if record.message == "scores.applied"]
+        assert (told["section"], told["patrol"], told["entries"]) == (SCOUTS, str(EAGLES), 2)
+        assert (told["before"], told["after"]) == (before, before + 7)
 
     story(kind, test)

@@ -136,6 +136,22 @@ async def test_a_low_budget_is_told_in_the_log(
 
 
 @in_hall
+async def test_a_change_of_the_caches_age_is_told_once_with_its_reason(
+    hall: Hall, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with hall.replica() as one:
+        for remaining in (900, 199, 150, None, 19, 1000):
+            await one.standing.note_budget(ROBIN, Budget(1000, remaining, 600))
+    told = [record.__dict__ for record in caplog.records if record.message == "osm.cache_age_changed"]
+    assert [(one["user_id"], one["remaining"], one["seconds"], one["reason"]) for one in told] == [
+        (ROBIN, 199, 600, "fewer than 200 calls are left"),
+        (ROBIN, 19, 1800, "fewer than 20 calls are left"),
+        (ROBIN, 1000, 300, "enough calls are left"),
+    ]
+
+
+@in_hall
 async def test_a_call_that_osm_will_end_is_told_once_and_known_to_every_replica_until_osm_says_no_more(
     hall: Hall, caplog: pytest.LogCaptureFixture
 ) -> None:
