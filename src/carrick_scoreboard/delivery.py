@@ -12,7 +12,8 @@ from carrick.outbox.channel import Channel, Mode
 from carrick.relay.threads import Threads
 from carrick.sinks.sink import Delivery, Report, Sink
 from carrick_scoreboard.osm.client import OsmClient
-from carrick_scoreboard.rounds import SETTLE_SECONDS, Board, Osm, Round, Shut, Signed, TermOf
+from carrick_scoreboard.osm_access import OsmAccess, Shut, Signed, TermOf
+from carrick_scoreboard.rounds import SETTLE_SECONDS, Board, Round
 from carrick_scoreboard.store.scores import CHANNEL, Scores
 
 SCORES = Channel(
@@ -45,7 +46,7 @@ class ScoreSink(Sink):
         settle_seconds: float = SETTLE_SECONDS,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._osm = Osm(client, signed, term_of, shut, now)
+        self._osm = OsmAccess(client, signed, term_of, shut, now)
         self._scores = scores
         self._threads = threads
         self._board = board

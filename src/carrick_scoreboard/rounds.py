@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import NoReturn, Protocol
 from uuid import UUID
 
@@ -25,7 +23,8 @@ from carrick.steady import steady_seconds
 from carrick_scoreboard.adding import Change, Step, Verdict, happened, steps, verdict, writes_of
 from carrick_scoreboard.osm import errors
 from carrick_scoreboard.osm.answers import Patrol
-from carrick_scoreboard.osm.client import Credential, OsmClient
+from carrick_scoreboard.osm.client import Credential
+from carrick_scoreboard.osm_access import LONGEST_PAUSE_SECONDS, OsmAccess
 from carrick_scoreboard.sealing import Unreadable
 from carrick_scoreboard.store.scores import Applied, Doubt, InDoubt, Scores
 
@@ -33,26 +32,8 @@ log = logging.getLogger("carrick.scores")
 
 SETTLE_SECONDS = 45.0
 """After so long an old request can no longer arrive: its own time, and what a dying connection may still hold back."""
-BLOCK_LOOK_SECONDS = 60.0
-"""How often it is looked whether OSM's block of the application has been cleared. Costs no call."""
-FIRST_PAUSE_SECONDS = 60.0
-LONGEST_PAUSE_SECONDS = 900.0
-LONGEST_HOLD_SECONDS = 3600.0
-"""How long a leader whom OSM refuses waits at most before it is tried again."""
 DISCARDED = Outcome.rejected("the leader has given these points up", code="discarded")
 """Of what comes round again nevertheless: an operator sends all dead entries, say."""
-
-
-class Signed(Protocol):
-    """The credentials of leaders."""
-
-    async def usable(self, user_id: int) -> Credential:
-        """A credential to call OSM with. Raises OsmError."""
-        ...
-
-    async def refused(self, credential: Credential) -> bool:
-        """OSM no longer accepts it. Whether its user must sign in: False when there are newer tokens."""
-        ...
 
 
 class Board(Protocol):
@@ -69,43 +50,6 @@ class Board(Protocol):
     async def tell(self, section_id: int) -> None:
         """Everybody who shows the section should ask."""
         ...
-
-
-Shut = Callable[[int, float | None, str], Awaitable[None]]
-"""Holds a leader's entries for so many seconds, or until they sign in, for that reason."""
-TermOf = Callable[[int, Credential], Awaitable[int]]
-"""The term to read a section in. Raises OsmError."""
-
-
-class Osm:
-    """OSM as all rounds of this process see it."""
-
-    def __init__(
-        self, client: OsmClient, signed: Signed, term_of: TermOf, shut: Shut, now: Callable[[], datetime]
-    ) -> None:
-        self.client = client
-        self.signed = signed
-        self.term_of = term_of
-        self.shut = shut
-        self.now = now
-        self._failures: Counter[int | None] = Counter()
-
-    def worked(self, user_id: int | None = None) -> None:
-        """A whole round went through, or a write of that leader."""
-        del self._failures[user_id]
-
-    def pause_seconds(self, asked: int | None = None) -> float:
-        """How long to leave OSM alone after it failed: longer every time, and no shorter than it asked for."""
-        return max(self._grown(None, LONGEST_PAUSE_SECONDS), min(asked or 0, LONGEST_HOLD_SECONDS))
-
-    def hold_seconds(self, user_id: int) -> float:
-        """How long a leader waits whom OSM has refused: longer every time."""
-        return self._grown(user_id, LONGEST_HOLD_SECONDS)
-
-    def _grown(self, whose: int | None, longest: float) -> float:
-        pause = min(longest, FIRST_PAUSE_SECONDS * 2.0 ** self._failures[whose])
-        self._failures[whose] = min(self._failures[whose] + 1, 10)
-        return pause
 
 
 class Points(msgspec.Struct, frozen=True):
@@ -128,7 +72,7 @@ class Round:
     def __init__(
         self,
         delivery: Delivery,
-        osm: Osm,
+        osm: OsmAccess,
         scores: Scores,
         threads: Threads,
         board: Board,
@@ -356,7 +300,7 @@ class Round:
         """What concerns one leader holds that leader; anything else ends the round. Nobody's attempts are spent."""
         match error:
             case errors.RateLimited() | errors.OutOfBudget():
-                await self._hold(user_id, self._seconds_until(error.until), "rate_limited")
+                await self._hold(user_id, self._osm.seconds_until(error.until), "rate_limited")
             case errors.AuthRevoked():
                 if credential is None or await self._osm.signed.refused(credential):
                     await self._hold(user_id, None, "auth_revoked")
@@ -370,27 +314,9 @@ class Round:
         self._out.add(user_id)
         await self._osm.shut(user_id, seconds, reason)
 
-    def _seconds_until(self, until: datetime | None) -> float:
-        if until is None:
-            return FIRST_PAUSE_SECONDS
-        return max(1.0, (until - self._osm.now()).total_seconds())
-
     def _give_up(self, error: errors.OsmError) -> NoReturn:
         """OSM itself is in the way: end the round, and leave it alone for a while."""
-        message = str(error)
-        match error:
-            case errors.ServiceBlocked():
-                raise Stop(Unavailable(code="service_blocked", message=message, seconds=BLOCK_LOOK_SECONDS))
-            case errors.TimedOut(sent=False):
-                raise Stop(Unavailable(code="osm_unreachable", message=message, connection=True))
-            case errors.Misconfigured():
-                raise Stop(Unavailable(code="misconfigured", message=message, seconds=LONGEST_PAUSE_SECONDS))
-            case errors.Unavailable():
-                pause = self._osm.pause_seconds(error.seconds)
-                raise Stop(Unavailable(code="osm_unavailable", message=message, seconds=pause))
-            case _:
-                pause = self._osm.pause_seconds()
-                raise Stop(Unavailable(code="osm_unavailable", message=message, seconds=pause))
+        raise Stop(self._osm.unavailable(error))
 
     def _end(self, entry_ids: Iterable[UUID], outcome: Outcome) -> None:
         """These entries have their outcome, and wait no longer."""

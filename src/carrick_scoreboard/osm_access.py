@@ -1,0 +1,86 @@
+"""How points reach OSM: the client, leaders' sign-ins and gates, and how long to leave it alone after a failure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Protocol
+
+from carrick.sinks.sink import Unavailable
+from carrick_scoreboard.osm import errors
+from carrick_scoreboard.osm.client import Credential, OsmClient
+
+BLOCK_LOOK_SECONDS = 60.0
+"""How often it is looked whether OSM's block of the application has been cleared. Costs no call."""
+FIRST_PAUSE_SECONDS = 60.0
+LONGEST_PAUSE_SECONDS = 900.0
+LONGEST_HOLD_SECONDS = 3600.0
+"""How long a leader whom OSM refuses waits at most before it is tried again."""
+
+
+class Signed(Protocol):
+    """The credentials of leaders."""
+
+    async def usable(self, user_id: int) -> Credential:
+        """A credential to call OSM with. Raises OsmError."""
+        ...
+
+    async def refused(self, credential: Credential) -> bool:
+        """OSM no longer accepts it. Whether its user must sign in: False when there are newer tokens."""
+        ...
+
+
+Shut = Callable[[int, float | None, str], Awaitable[None]]
+"""Holds a leader's entries for so many seconds, or until they sign in, for that reason."""
+TermOf = Callable[[int, Credential], Awaitable[int]]
+"""The term to read a section in. Raises OsmError."""
+
+
+class OsmAccess:
+    """OSM as all rounds of this process see it."""
+
+    def __init__(
+        self, client: OsmClient, signed: Signed, term_of: TermOf, shut: Shut, now: Callable[[], datetime]
+    ) -> None:
+        self.client = client
+        self.signed = signed
+        self.term_of = term_of
+        self.shut = shut
+        self.now = now
+        self._failures: Counter[int | None] = Counter()
+
+    def worked(self, user_id: int | None = None) -> None:
+        """A whole round went through, or a write of that leader."""
+        del self._failures[user_id]
+
+    def hold_seconds(self, user_id: int) -> float:
+        """How long a leader waits whom OSM has refused: longer every time."""
+        return self._grown(user_id, LONGEST_HOLD_SECONDS)
+
+    def seconds_until(self, until: datetime | None) -> float:
+        """How long to wait for that moment; a first pause where OSM named none."""
+        return FIRST_PAUSE_SECONDS if until is None else max(1.0, (until - self.now()).total_seconds())
+
+    def unavailable(self, error: errors.OsmError) -> Unavailable:
+        """What the relay is told of an error that concerns no one leader: for how long the channel waits, and why."""
+        message = str(error)
+        match error:
+            case errors.ServiceBlocked():
+                return Unavailable(code="service_blocked", message=message, seconds=BLOCK_LOOK_SECONDS)
+            case errors.TimedOut(sent=False):
+                return Unavailable(code="osm_unreachable", message=message, connection=True)
+            case errors.Misconfigured():
+                return Unavailable(code="misconfigured", message=message, seconds=LONGEST_PAUSE_SECONDS)
+            case _:
+                asked = error.seconds if isinstance(error, errors.Unavailable) else None
+                return Unavailable(code="osm_unavailable", message=message, seconds=self._pause_seconds(asked))
+
+    def _pause_seconds(self, asked: int | None) -> float:
+        """How long to leave OSM alone after it failed: longer every time, and no shorter than it asked for."""
+        return max(self._grown(None, LONGEST_PAUSE_SECONDS), min(asked or 0, LONGEST_HOLD_SECONDS))
+
+    def _grown(self, whose: int | None, longest: float) -> float:
+        pause = min(longest, FIRST_PAUSE_SECONDS * 2.0 ** self._failures[whose])
+        self._failures[whose] = min(self._failures[whose] + 1, 10)
+        return pause
