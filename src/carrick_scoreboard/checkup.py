@@ -101,5 +101,9 @@ def effective(own: ScoreboardSettings) -> dict[str, str]:
         "DEVICE_ENTRY_RATE_LIMIT": f"{entry.count}/{entry.seconds}",
         "TRUSTED_PROXIES": ", ".join(map(str, own.trusted_proxies)),
         "COUNTRY_HEADER": own.country_header,
+        "SCORE_RETENTION_DAYS": own.score_retention_days,
+        "BOARD_RETENTION_DAYS": own.board_retention_days,
+        "DEVICE_RETENTION_DAYS": own.device_retention_days,
+        "AUDIT_RETENTION_DAYS": own.audit_retention_days,
     }
     return {name: shown(name, value) for name, value in values.items()}

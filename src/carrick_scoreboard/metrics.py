@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, time
+from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -23,8 +24,12 @@ from carrick_scoreboard.store.scores import CHANNEL
 
 log = logging.getLogger("carrick.ops")
 
+Kept = TypeVar("Kept")
+
 CALL_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30)
 SYNC_BUCKETS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+MOST_LABELLED = 200
+"""So many users and so many sections have figures of their own: those that were heard of last."""
 AGE_BUCKETS = (10, 60, 300, 600, 900, 1_800, 3_600, 6 * 3_600, 86_400, 8 * 86_400)
 
 
@@ -64,6 +69,7 @@ class ScoreboardMetrics:
             ["section_id"],
             registry=self.registry,
         )
+        self._sections: dict[int, float] = {}
         self._connected = Gauge("devices_connected", "Devices that listen for changes.", registry=self.registry)
 
     def called(self, endpoint: str, status: str, seconds: float) -> None:
@@ -72,16 +78,18 @@ class ScoreboardMetrics:
 
     def budget(self, user_id: int, known: KnownBudget) -> None:
         """What OSM said about a user's budget."""
-        self._budgets.known[user_id] = known
+        keep_latest(self._budgets.known, user_id, known)
 
     def user_block(self, user_id: int, until: datetime) -> None:
         """OSM limits a user until then."""
-        self._budgets.limited[user_id] = until
+        keep_latest(self._budgets.limited, user_id, until)
 
     def term(self, section_id: int, end_date: date | None) -> None:
         """A section's term was looked up; None: it has none."""
         ends = 0.0 if end_date is None else datetime.combine(end_date, time.max, UTC).timestamp()
         self._term_ends.labels(str(section_id)).set(ends)
+        for dropped in keep_latest(self._sections, section_id, ends):
+            self._term_ends.remove(str(dropped))
 
     def block_event(self) -> None:
         """OSM has blocked the application."""
@@ -113,6 +121,16 @@ class ScoreboardMetrics:
 
     def _counter(self, name: str, documentation: str, *labels: str) -> Counter:
         return Counter(name, documentation, labels, registry=self.registry)
+
+
+def keep_latest(known: dict[int, Kept], key: int, value: Kept) -> list[int]:
+    """Note a value under its key; the keys that had to go for it, those that were noted longest ago."""
+    known.pop(key, None)
+    known[key] = value
+    dropped = list(known)[:-MOST_LABELLED]
+    for one in dropped:
+        del known[one]
+    return dropped
 
 
 class ScoreMeter:
@@ -200,18 +218,18 @@ class Budgets(Collector):
     def collect(self) -> Iterator[Metric]:
         total, remaining, reset, limited = _families()
         now = self._now()
-        self.known = {user: known for user, known in self.known.items() if known.reset_at and known.reset_at > now}
-        for user_id, known in self.known.items():
+        for user_id, known in list(self.known.items()):
+            if known.reset_at is None or known.reset_at <= now:
+                continue
             labels = [str(user_id)]
             if known.limit is not None:
                 total.add_metric(labels, known.limit)
             if known.remaining is not None:
                 remaining.add_metric(labels, known.remaining)
-            if known.reset_at is not None:
-                reset.add_metric(labels, (known.reset_at - now).total_seconds())
-        self.limited = {user: until for user, until in self.limited.items() if until > now}
-        for user_id in self.limited:
-            limited.add_metric([str(user_id)], 1)
+            reset.add_metric(labels, (known.reset_at - now).total_seconds())
+        for user_id, until in list(self.limited.items()):
+            if until > now:
+                limited.add_metric([str(user_id)], 1)
         yield from (total, remaining, reset, limited)
 
 

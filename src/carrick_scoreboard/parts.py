@@ -27,6 +27,7 @@ from carrick_scoreboard.sealing import KeyRing
 from carrick_scoreboard.settings import ScoreboardSettings
 from carrick_scoreboard.sign_in import SignIn
 from carrick_scoreboard.standing import SharedStanding
+from carrick_scoreboard.store.audit import Audit
 from carrick_scoreboard.store.blocks import Blocks
 from carrick_scoreboard.store.boards import Boards
 from carrick_scoreboard.store.clients import Clients
@@ -68,6 +69,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     sessions: Sessions
     leaders: Leaders
     boards: Boards
+    audit: Audit
     board_pages: BoardPages
     scores: Scores
     holding: Holding
@@ -152,6 +154,7 @@ def put_together(
         sessions=sessions,
         leaders=Leaders(sessions, stored, threads, keys, cookies, settings.exposed_domain),
         boards=boards,
+        audit=Audit(tables),
         board_pages=BoardPages(boards, patrols, stored, refreshes, threads, origin=settings.exposed_domain),
         scores=scores,
         holding=holding,

@@ -42,7 +42,6 @@ THREADS = 8
 MAX_BODY_BYTES = 256 * 1024
 UNUSED_DAYS = 7
 """Credentials that nobody needs are forgotten after so long."""
-REMEMBER_DAYS = 30
 """Submissions are recognised for so long: a phone may be offline for a camp."""
 TITLE = "Carrick scoreboard"
 DESCRIPTION = "Patrol scores of Online Scout Manager for displays, and the sign-in of displays (RFC 8628)."
@@ -79,23 +78,31 @@ def routes(parts: Parts) -> list[Route]:
 
 def duties(parts: Parts) -> Mapping[str, upkeep.Duty]:
     """What one replica does every six hours, by name."""
+    call, keep = parts.threads.call, parts.settings
 
     async def devices() -> int:
-        return len(await parts.threads.call(parts.devices.tidy))
+        expired = len(await call(parts.devices.tidy))
+        return expired + await call(parts.devices.forget, days=keep.device_retention_days)
 
     async def sessions() -> int:
-        return await parts.threads.call(parts.sessions.tidy)
+        return await call(parts.sessions.tidy)
 
     async def credentials() -> int:
-        cleaned = len(await parts.threads.call(parts.stored.clean, UNUSED_DAYS))
+        cleaned = len(await call(parts.stored.clean, UNUSED_DAYS))
         parts.score_meter.cleaned(cleaned)
         return cleaned
 
     async def scores() -> int:
-        return await parts.threads.call(parts.scores.tidy, remember_days=REMEMBER_DAYS)
+        return await call(parts.scores.tidy, days=keep.score_retention_days)
 
-    every: dict[str, upkeep.Duty] = {"devices": devices, "sessions": sessions, "scores": scores}
-    return {**every, "credentials": credentials, "gates": parts.holding.reconcile}
+    async def boards() -> int:
+        return await call(parts.boards.tidy, days=keep.board_retention_days)
+
+    async def audit() -> int:
+        return await call(parts.audit.tidy, days=keep.audit_retention_days)
+
+    every: dict[str, upkeep.Duty] = {"devices": devices, "sessions": sessions, "scores": scores, "boards": boards}
+    return {**every, "audit": audit, "credentials": credentials, "gates": parts.holding.reconcile}
 
 
 class Scoreboard:

@@ -59,6 +59,10 @@ class ScoreboardSettings(msgspec.Struct, frozen=True, kw_only=True):
     """None: none was given; an embedded database brings its own."""
     trusted_proxies: tuple[Network, ...] = ()
     country_header: str = "CF-IPCountry"
+    score_retention_days: int = 400
+    board_retention_days: int = 400
+    device_retention_days: int = 90
+    audit_retention_days: int = 730
 
     @property
     def is_https(self) -> bool:
@@ -86,6 +90,10 @@ def read_scoreboard_settings(
         keys=_keys(values),
         trusted_proxies=networks(values, "TRUSTED_PROXIES"),
         country_header=_header(values, "COUNTRY_HEADER", "CF-IPCountry"),
+        score_retention_days=whole(values, "SCORE_RETENTION_DAYS", 400, 30, 36_500),
+        board_retention_days=whole(values, "BOARD_RETENTION_DAYS", 400, 1, 36_500),
+        device_retention_days=whole(values, "DEVICE_RETENTION_DAYS", 90, 1, 36_500),
+        audit_retention_days=whole(values, "AUDIT_RETENTION_DAYS", 730, 1, 36_500),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from bisect import bisect_left
 from collections import Counter as Counted
 from collections import defaultdict
@@ -24,6 +25,8 @@ log = logging.getLogger("carrick.ops")
 CLAIM_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
 LATENCY_BUCKETS_MS = (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000)
 DELIVERY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 60, 300, 3_600, 86_400)
+
+CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 OUTCOMES = ("delivered", "retried", "dead", "released")
 
@@ -217,7 +220,7 @@ def _gauges(stats: Iterable[ChannelStats], gates: Iterable[Gate], signs: Iterabl
     closed = GaugeMetricFamily("carrick_gate_closed", "Closed gates.", labels=["channel", "scope_kind", "reason"])
     counted: defaultdict[tuple[str, str, str], int] = defaultdict(int)
     for gate in gates:
-        counted[gate.channel, scope_kind(gate.scope), gate.reason.partition(":")[0]] += 1
+        counted[gate.channel, scope_kind(gate.scope), reason_code(gate.reason)] += 1
     for labels, count in counted.items():
         closed.add_metric(list(labels), count)
     yield from (pending, claimed, dead, oldest, backlog, rate, relays, approximate, closed)
@@ -226,3 +229,9 @@ def _gauges(stats: Iterable[ChannelStats], gates: Iterable[Gate], signs: Iterabl
 def scope_kind(scope: str) -> str:
     """`channel`, `tenant` or `principal`: names of tenants and people do not belong into labels."""
     return "channel" if scope == "*" else scope.partition(":")[0]
+
+
+def reason_code(reason: str) -> str:
+    """What stands before the colon, where that is a code; `other` for what a person wrote."""
+    code = reason.partition(":")[0]
+    return code if CODE.fullmatch(code) else "other"

@@ -28,7 +28,7 @@ def write_audit(ask: Ask, actor: str, action: str, subject: str, detail: Mapping
 
 
 class Audit:
-    """The audit, to read."""
+    """The audit, to read and to forget."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -38,3 +38,8 @@ class Audit:
         with self._tables.reading() as ask:
             rows = ask("audit_list", subject=subject, limit=limit)
         return [msgspec.convert({**row, "detail": msgspec.json.decode(row["detail"])}, Act) for row in rows]
+
+    def tidy(self, *, days: int) -> int:
+        """Forget acts after so many days; how many."""
+        with self._tables.writing() as ask:
+            return len(ask("audit_prune", days=days))

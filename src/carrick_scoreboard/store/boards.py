@@ -37,3 +37,8 @@ class Boards:
         """End a link of that section; False where there is none."""
         with self._tables.writing() as ask:
             return bool(ask("board_revoke", token_digest=token_digest, section_id=section_id))
+
+    def tidy(self, *, days: int) -> int:
+        """End and forget links that were made so many days ago; how many."""
+        with self._tables.writing() as ask:
+            return len(ask("board_prune", days=days))

@@ -233,6 +233,11 @@ class Devices:
                 write_audit(ask, "carrick", "device.expire", f"device:{device.id}", {"name": device.name})
             return expired
 
+    def forget(self, *, days: int) -> int:
+        """Forget devices that were shut out so many days ago; how many."""
+        with self._tables.writing() as ask:
+            return len(ask("device_prune", days=days))
+
 
 class _Closed(Exception):
     """The sign-in was decided by somebody else."""

@@ -271,11 +271,16 @@ class Scores:
                 ask("doubt_found", entry_id=str(entry_id), found=found, write_id=write_id)
         return discarded
 
-    def tidy(self, *, remember_days: int) -> int:
-        """Give up what retention has removed, and forget submissions after so many days; how many."""
+    def tidy(self, *, days: int) -> int:
+        """Give up what retention has removed, and forget points that are over after so many days; how many.
+
+        A submission is remembered with its key as long as its points are.
+        """
         with self._tables.writing() as ask:
             ask("updates_forget")
-            return len(ask("submission_prune", days=remember_days))
+            forgotten = len(ask("updates_prune", days=days))
+            ask("submission_prune", days=days)
+            return forgotten
 
 
 def _seen(ask: Ask, update: Update) -> None:

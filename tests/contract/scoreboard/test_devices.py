@@ -164,3 +164,24 @@ def test_a_device_that_is_used_stays_and_one_that_expired_is_told_once(
     (act, *_) = Audit(tables).latest(f"device:{unused.id}")
     assert (act.actor, act.action) == ("carrick", "device.expire")
     assert devices.of_token(digest("token 0")) is not None
+
+
+def test_a_device_that_was_shut_out_is_forgotten_after_its_days(devices: Devices, clock: Clock) -> None:
+    revoked, used = made(devices, 0), made(devices, 1)
+    clock.shift(DAY)
+    devices.revoke(revoked.id, None, actor="test")
+    clock.shift(39 * DAY)
+    assert devices.forget(days=40) == 0
+    clock.shift(2 * DAY)
+    assert devices.forget(days=40) == 1
+    assert [one.id for one in devices.all(10)] == [used.id]
+
+
+def test_acts_are_forgotten_after_their_days(devices: Devices, tables: Tables, clock: Clock) -> None:
+    audit = Audit(tables)
+    clock.shift(39 * DAY)
+    assert audit.tidy(days=40) == 0
+    devices.revoke(made(devices).id, None, actor="test")
+    clock.shift(2 * DAY)
+    assert audit.tidy(days=40) == 1
+    assert [act.action for act in audit.latest()] == ["device.revoke", "device.approve"]

@@ -124,22 +124,52 @@ def test_a_credential_that_something_needs_stays(
     assert stored.clean(7) == []
 
 
-def test_submissions_are_remembered_for_their_days_and_their_history_stays(
+def test_submissions_are_remembered_as_long_as_their_points_are_in_the_history(
     stored: StoredCredentials, tables: Tables, outbox: Outbox, clock: Clock
 ) -> None:
     scores = Scores(tables)
     first = give(tables, outbox)
     (update,) = scores.updates(first.id)
+    outbox.finish_all(outbox.claim(CHANNEL).token)
     scores.settle([Applied(update.entry_id, 10, 15)], write_id=None)
-    clock.shift(29 * DAY)
-    assert scores.tidy(remember_days=30) == 0
+    clock.shift(39 * DAY)
+    outbox.store.prune(CHANNEL)
+    assert scores.tidy(days=40) == 0
     assert give(tables, outbox).id == first.id
     with pytest.raises(Reused):
         give(tables, outbox, points=6)
     clock.shift(2 * DAY)
-    assert scores.tidy(remember_days=30) == 1
+    assert scores.tidy(days=40) == 1
+    assert scores.history(SECTION.id, 10) == []
     assert give(tables, outbox).id != first.id
+
+
+def test_points_whose_entry_is_still_there_are_not_forgotten(
+    stored: StoredCredentials, tables: Tables, outbox: Outbox, clock: Clock
+) -> None:
+    scores = Scores(tables)
+    (update,) = scores.updates(give(tables, outbox).id)
+    scores.settle([Applied(update.entry_id, 10, 15)], write_id=None)
+    clock.shift(60 * DAY)
+    assert scores.tidy(days=40) == 0
     assert [line.id for line in scores.history(SECTION.id, 10)] == [update.id]
+
+
+def test_an_undo_stays_in_the_history_when_what_it_took_back_is_forgotten(
+    stored: StoredCredentials, tables: Tables, outbox: Outbox, clock: Clock
+) -> None:
+    scores = Scores(tables)
+    (given,) = scores.updates(give(tables, outbox).id)
+    scores.settle([Applied(given.entry_id, 10, 15)], write_id=None)
+    clock.shift(39 * DAY)
+    undo = [NewUpdate(patrol_id="72699", points=-5, undo_of=given.id)]
+    (taken,) = scores.updates(scores.submit(outbox, ANN, "undo", "u" * 64, SECTION.id, undo, delay=None).id)
+    scores.settle([Applied(taken.entry_id, 15, 10)], write_id=None)
+    outbox.finish_all(outbox.claim(CHANNEL).token)
+    clock.shift(2 * DAY)
+    outbox.store.prune(CHANNEL)
+    assert scores.tidy(days=40) == 1
+    assert [line.id for line in scores.history(SECTION.id, 10)] == [taken.id]
 
 
 def test_submissions_with_points_that_wait_are_not_forgotten(
@@ -147,7 +177,7 @@ def test_submissions_with_points_that_wait_are_not_forgotten(
 ) -> None:
     first = give(tables, outbox)
     clock.shift(60 * DAY)
-    assert Scores(tables).tidy(remember_days=30) == 0
+    assert Scores(tables).tidy(days=30) == 0
     assert give(tables, outbox).id == first.id
 
 
@@ -198,10 +228,10 @@ def test_updates_whose_entries_are_gone_are_given_up_but_not_while_osm_may_have_
     write = scores.doubt(SECTION.id, "72699", [update.entry_id], 10, 15)
     outbox.finish(batch.token, {update.entry_id: Outcome.rejected("no")})
     outbox.store.discard(CHANNEL, [update.entry_id])
-    scores.tidy(remember_days=30)
+    scores.tidy(days=30)
     assert [line.is_open for line in scores.unfinished(ANN)] == [True]
     scores.settle(not_applied=[update.entry_id], write_id=write)
-    scores.tidy(remember_days=30)
+    scores.tidy(days=30)
     assert scores.unfinished(ANN) == []
 
 
@@ -253,3 +283,13 @@ def test_neither_a_limit_nor_a_sign_in_shortens_what_holds_a_leader_for_longer(
             }
 
     asyncio.run(main())
+
+
+def test_a_board_link_ends_after_its_days(tables: Tables, clock: Clock) -> None:
+    boards = Boards(tables)
+    boards.add("b" * 64, SECTION.id, ANN)
+    clock.shift(39 * DAY)
+    assert boards.tidy(days=40) == 0
+    clock.shift(2 * DAY)
+    assert boards.tidy(days=40) == 1
+    assert boards.get("b" * 64) is None

@@ -94,6 +94,12 @@ def test_a_closed_gate_names_its_kind_and_reason_but_nobody(store: SqliteStore) 
     assert b"acme" not in Metrics(store).text()
 
 
+def test_what_a_person_wrote_about_a_gate_is_no_label(store: SqliteStore) -> None:
+    store.close_gate("things", "*", None, "Ann Smith asked for it, until Tuesday")
+    assert samples(Metrics(store))["carrick_gate_closed", "things", "other", "channel"] == 1
+    assert b"Ann" not in Metrics(store).text()
+
+
 def test_the_time_from_put_to_delivered_is_counted_entry_by_entry(store: SqliteStore) -> None:
     metrics = Metrics(store)
     taken = batch(entry(1, age_seconds=0.5), entry(2, age_seconds=50), entry(3, age_seconds=10**6))

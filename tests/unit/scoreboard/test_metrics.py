@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
+
+from carrick_scoreboard.metrics import MOST_LABELLED
+from carrick_scoreboard.osm.standing import KnownBudget
 from tests.hall import Hall, in_hall
 from tests.osm import ROBIN, SCOUTS
+
+HOUR = timedelta(hours=1)
 
 
 @in_hall
@@ -28,6 +35,24 @@ async def test_what_devices_get_and_what_osm_is_asked_is_counted(hall: Hall) -> 
         assert one.value("patrol_fetch_total", result="upstream_error") == 2
         assert one.value("patrol_stale_served_total") == 1
         assert one.value("patrol_errors_total", error="upstream_error") == 1
+
+
+@in_hall
+async def test_only_the_users_and_sections_that_were_heard_of_last_have_figures_of_their_own(hall: Hall) -> None:
+    async with hall.replica() as one:
+        for number in range(1, MOST_LABELLED + 3):
+            budget = KnownBudget(limit=1000, remaining=number, reset_at=hall.now() + HOUR, last_updated=hall.now())
+            one.metrics.budget(number, budget)
+            one.metrics.user_block(number, hall.now() + HOUR)
+            one.metrics.term(number, hall.now().date())
+        one.metrics.budget(3, budget)
+        text = one.metrics.text().decode()
+    labels = {"osm_rate_limit_remaining": "user_id", "osm_user_limited": "user_id"}
+    for name, label in {**labels, "osm_term_end_timestamp_seconds": "section_id"}.items():
+        shown = re.findall(rf'^{name}{{{label}="(\d+)"}}', text, re.MULTILINE)
+        assert len(shown) == MOST_LABELLED
+        assert {"1", "2"}.isdisjoint(shown)
+        assert {"3", "202"} <= set(shown)
 
 
 @in_hall

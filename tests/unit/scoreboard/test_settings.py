@@ -58,6 +58,10 @@ READ: list[tuple[str, str, str, Any]] = [
         (ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("::1")),
     ),
     ("COUNTRY_HEADER", "X-Country", "country_header", "X-Country"),
+    ("SCORE_RETENTION_DAYS", "30", "score_retention_days", 30),
+    ("BOARD_RETENTION_DAYS", "1", "board_retention_days", 1),
+    ("DEVICE_RETENTION_DAYS", "7", "device_retention_days", 7),
+    ("AUDIT_RETENTION_DAYS", "3650", "audit_retention_days", 3650),
 ]
 
 
@@ -84,6 +88,10 @@ WRONG = {
     "DEVICE_AUTHORIZE_RATE_LIMIT": ["6", "0/60", "6/0", "6/60/2", "-6/60", "6 / 60"],
     "DEVICE_ENTRY_RATE_LIMIT": ["1/5s"],
     "TRUSTED_PROXIES": ["10.0.0.0/33", "proxy.example", "10.0.0.0/8;::1"],
+    "SCORE_RETENTION_DAYS": ["29", "36501", "1.5"],
+    "BOARD_RETENTION_DAYS": ["0"],
+    "DEVICE_RETENTION_DAYS": ["0"],
+    "AUDIT_RETENTION_DAYS": ["0", "for ever"],
     "COUNTRY_HEADER": ["CF IPCountry", "x" * 65, "Country:"],
 }
 
