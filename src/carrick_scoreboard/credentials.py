@@ -223,8 +223,8 @@ class Credentials:
 
     def _through(self, user_id: int, task: asyncio.Task[Credential]) -> None:
         del self._refreshes[user_id]
-        if not task.cancelled():
-            task.exception()  # whoever waited has it
+        if not task.cancelled() and (error := task.exception()) is not None:  # whoever waited may have gone
+            log.warning("credentials.refresh_failed", extra={"user_id": user_id, "error": str(error)})
 
 
 def writable_of(profile: Profile) -> list[WritableSection] | None:
