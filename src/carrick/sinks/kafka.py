@@ -18,10 +18,10 @@ from uuid import UUID
 
 import msgspec
 
-from carrick.entry import Entry, Outcome, OutcomeKind
+from carrick.entry import Entry, Outcome
 from carrick.errors import InvalidInput, MissingExtra
 from carrick.settings import MESSAGE_MAX_BYTES
-from carrick.sinks.kafka_errors import Fault, Verdict, is_no_connection, verdict_on
+from carrick.sinks.kafka_errors import OTHER_RECORD, Fault, Verdict, is_no_connection, verdict_on
 from carrick.sinks.kafka_messages import Headers, Message, TopicTemplate, cloud_event_headers, headers_of, is_topic_name
 from carrick.sinks.sink import Delivery, Report, Results, Sink, Unavailable, unfit
 
@@ -34,9 +34,8 @@ TIMEOUT_SECONDS = 30.0
 REACHABLE_SECONDS = 2.0
 MAX_THREADS = 64
 """More deliveries at once than this wait for each other."""
-RELEASED = Outcome.released()
 TOO_LARGE = "MSG_SIZE_TOO_LARGE"
-SETTLED = (OutcomeKind.DELIVERED, OutcomeKind.REJECTED)
+SUSPICIOUS = (Verdict.REJECTED, Verdict.DOUBTFUL)
 
 OURS = {
     "enable.idempotence": True,
@@ -134,15 +133,8 @@ class KafkaSink(Sink):
             ids.append(entry.id)
             messages.append(message)
         sent = self._send(messages, until, cancelled)
-        suspects = self._suspects(sent)
-        unavailable = self._judge(ids, sent, outcomes, leave_out=suspects)
-        for position in suspects:
-            if unavailable is not None:
-                break
-            alone = self._send([messages[position]], until, cancelled)
-            unavailable = self._judge([ids[position]], alone, outcomes)
-            if outcomes.get(ids[position], RELEASED).kind not in SETTLED:
-                break  # the next one may be of its group
+        self._send_suspects_alone(messages, sent, until, cancelled)
+        unavailable = self._judge(ids, messages, sent, outcomes)
         if outcomes or unavailable is None:
             return Results(outcomes=outcomes, unavailable=unavailable)
         return unavailable
@@ -151,24 +143,55 @@ class KafkaSink(Sink):
         with self._producer() as producer:
             return producer.send(messages, until, cancelled)
 
-    def _suspects(self, sent: Sent) -> list[int]:
-        """Messages refused together, in their order: the fault may lie in one of them, so each must be tried alone."""
-        refused = sorted(n for n in sent.refused if self._verdict(sent.faults[n]) is Verdict.REJECTED)
-        return refused if len(refused) > 1 else []
+    def _send_suspects_alone(
+        self, messages: Sequence[Message], sent: Sent, until: float, cancelled: threading.Event
+    ) -> None:
+        """The fault of messages that were refused together may lie in one of them, so each is tried alone, in order.
+
+        After one that is not settled, nothing of its key is tried; after one for another reason, nothing at all.
+        """
+        suspects = sorted(n for n in sent.refused if self._verdict(sent.faults[n]) in SUSPICIOUS)
+        if len(suspects) < 2:
+            return
+        for n in suspects:
+            del sent.faults[n]
+        unsettled: set[str | None] = set()
+        for n in suspects:
+            message = messages[n]
+            if message.key is not None and message.key in unsettled:
+                continue
+            if self._reason_to_stop(sent) is not None:
+                return
+            alone = self._send([message], until, cancelled)
+            sent.stopped = alone.stopped
+            if alone.acknowledged:
+                sent.acknowledged.add(n)
+                continue
+            if not alone.faults:
+                return
+            sent.faults[n] = alone.faults[0]
+            match self._verdict(alone.faults[0]):
+                case Verdict.REJECTED:
+                    continue
+                case Verdict.DOUBTFUL:
+                    unsettled.add(message.key)
+                case _:
+                    return
 
     def _judge(
-        self, ids: Sequence[UUID], sent: Sent, outcomes: dict[UUID, Outcome], leave_out: Sequence[int] = ()
+        self, ids: Sequence[UUID], messages: Sequence[Message], sent: Sent, outcomes: dict[UUID, Outcome]
     ) -> Unavailable | None:
         """Write down the outcome of each message that has one; why Kafka cannot be asked, if it cannot."""
         delivered = Outcome.delivered()
         for position in sent.acknowledged:
             outcomes[ids[position]] = delivered
-        stopped = sent.stopped
-        if stopped is not None and self._verdict(stopped) is Verdict.NOT_SENT:
-            stopped = None  # because a message was refused: that is a matter of the message, not of the cluster
-        for position in sorted(sent.faults.keys() - set(leave_out)):
-            fault = sent.faults[position]
-            match self._verdict(fault):
+        stopped = self._reason_to_stop(sent)
+        for position, fault in sorted(sent.faults.items()):
+            verdict = self._verdict(fault)
+            if verdict is Verdict.DOUBTFUL:
+                is_taken = _is_taken(messages[position].topic, messages, sent)
+                verdict = Verdict.REJECTED if is_taken else Verdict.UNAVAILABLE
+            match verdict:
                 case Verdict.REJECTED:
                     said = self._said(fault, by_broker=position in sent.refused)
                     outcomes[ids[position]] = Outcome.rejected(said, code=fault.code)
@@ -177,6 +200,13 @@ class KafkaSink(Sink):
                 case Verdict.UNAVAILABLE:
                     stopped = stopped or fault
         return None if stopped is None else _unavailable(stopped)
+
+    def _reason_to_stop(self, sent: Sent) -> Fault | None:
+        """Why the cluster cannot be asked any more. What failed because a message was refused is none of its matter."""
+        if sent.stopped is not None and self._verdict(sent.stopped) is not Verdict.NOT_SENT:
+            return sent.stopped
+        faults = (fault for _, fault in sorted(sent.faults.items()))
+        return next((fault for fault in faults if self._verdict(fault) is Verdict.UNAVAILABLE), None)
 
     def _said(self, fault: Fault, *, by_broker: bool) -> str:
         """The fault; of a message that is too large, which limit it is. librdkafka has one sentence for all of them."""
@@ -225,6 +255,12 @@ class KafkaSink(Sink):
         self._threads.shutdown()
         while self._idle:
             self._idle.pop().close()
+
+
+def _is_taken(topic: str, messages: Sequence[Message], sent: Sent) -> bool:
+    """Whether the broker takes messages of the topic, or has named another as the bad one."""
+    fine = sent.acknowledged | {n for n, fault in sent.faults.items() if fault.code == OTHER_RECORD}
+    return any(messages[n].topic == topic for n in fine)
 
 
 def _unavailable(fault: Fault) -> Unavailable:

@@ -15,12 +15,15 @@ import msgspec
 class Verdict(StrEnum):
     """What follows from an answer.
 
-    REJECTED: this message will never be taken. TOPIC: its topic is missing, forbidden or impossible: a matter of the
-    channel when all go to one topic, else of the entry. UNAVAILABLE: a matter of the cluster, so the gate closes.
-    NOT_SENT: it was taken back, or failed because of another message: released. RETRY: all else.
+    REJECTED: this message will never be taken. DOUBTFUL: so it says, but the topic or the cluster may as well be the
+    reason: rejected only where another message of the topic is taken beside it, else the gate closes. TOPIC: its topic
+    is missing, forbidden or impossible: a matter of the channel when all go to one topic, else of the entry.
+    UNAVAILABLE: a matter of the cluster, so the gate closes. NOT_SENT: it was taken back, or failed because of another
+    message: released. RETRY: all else.
     """
 
     REJECTED = "rejected"
+    DOUBTFUL = "doubtful"
     TOPIC = "topic"
     UNAVAILABLE = "unavailable"
     NOT_SENT = "not_sent"
@@ -37,14 +40,8 @@ class Fault(msgspec.Struct, frozen=True):
 _REJECTED = (
     "MSG_SIZE_TOO_LARGE",
     "RECORD_LIST_TOO_LARGE",
-    "INVALID_MSG_SIZE",
-    "INVALID_MSG",
-    "INVALID_RECORD",
-    "INVALID_TIMESTAMP",
-    "UNSUPPORTED_FOR_MESSAGE_FORMAT",
-    "_BAD_MSG",
-    "_INVALID_ARG",
 )
+_DOUBTFUL = ("INVALID_RECORD", "INVALID_MSG", "INVALID_MSG_SIZE")
 _TOPIC = (
     "UNKNOWN_TOPIC_OR_PART",
     "UNKNOWN_TOPIC_ID",
@@ -77,6 +74,8 @@ _UNAVAILABLE = (
     "REBOOTSTRAP_REQUIRED",
     "UNSUPPORTED_VERSION",
     "UNSUPPORTED_COMPRESSION_TYPE",
+    "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+    "INVALID_TIMESTAMP",
     "INVALID_REQUIRED_ACKS",
     "OUT_OF_ORDER_SEQUENCE_NUMBER",
     "UNKNOWN_PRODUCER_ID",
@@ -89,11 +88,16 @@ _UNAVAILABLE = (
     "_DESTROY",
     "_CRIT_SYS_RESOURCE",
     "_UNSUPPORTED_FEATURE",
+    "_BAD_MSG",
+    "_INVALID_ARG",
 )
-_NOT_SENT = ("_PURGE_QUEUE", "_PURGE_INFLIGHT", "_INVALID_DIFFERENT_RECORD", "_GAPLESS_GUARANTEE")
+OTHER_RECORD = "_INVALID_DIFFERENT_RECORD"
+"""The broker has named another message of the request as the bad one."""
+_NOT_SENT = ("_PURGE_QUEUE", "_PURGE_INFLIGHT", OTHER_RECORD, "_GAPLESS_GUARANTEE")
 
 VERDICTS: dict[str, Verdict] = {
     **dict.fromkeys(_REJECTED, Verdict.REJECTED),
+    **dict.fromkeys(_DOUBTFUL, Verdict.DOUBTFUL),
     **dict.fromkeys(_TOPIC, Verdict.TOPIC),
     **dict.fromkeys(_UNAVAILABLE, Verdict.UNAVAILABLE),
     **dict.fromkeys(_NOT_SENT, Verdict.NOT_SENT),

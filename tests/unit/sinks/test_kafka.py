@@ -54,6 +54,11 @@ def kinds(report: Report) -> list[str]:
     return [str(outcome.kind) for outcome in results(report).outcomes.values()]
 
 
+def in_order(report: Report, entries: list[Any]) -> list[str]:
+    outcomes = results(report).outcomes
+    return [str(outcomes[entry.id].kind) if entry.id in outcomes else "not tried" for entry in entries]
+
+
 def test_acknowledged_entries_are_delivered(cluster: MockCluster) -> None:
     entries = claimed_run(3, event_type=cluster.new_topic())
     assert results(send(cluster, entries)) == Results(outcomes=dict.fromkeys((e.id for e in entries), DELIVERED))
@@ -86,8 +91,40 @@ def test_of_messages_refused_together_each_is_tried_alone(cluster: MockCluster) 
     entries = claimed_run(5, event_type=cluster.new_topic())
     cluster.fail_next(PRODUCE, KafkaError.MSG_SIZE_TOO_LARGE, 0, KafkaError.MSG_SIZE_TOO_LARGE)
     report = results(send(cluster, entries))
-    assert kinds(report) == ["delivered", "rejected", "delivered", "delivered", "delivered"]
+    assert in_order(report, entries) == ["delivered", "rejected", "delivered", "delivered", "delivered"]
     assert report.unavailable is None
+
+
+@pytest.mark.parametrize("code", [KafkaError.INVALID_TIMESTAMP, KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT])
+def test_what_every_message_may_be_refused_for_closes_the_gate(cluster: MockCluster, code: int) -> None:
+    cluster.fail_next(PRODUCE, *[code] * 50)
+    report = unavailable(send(cluster, claimed_run(5, event_type=cluster.new_topic())))
+    assert (report.code, report.unsure) == (KafkaError(code).name(), False)
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_bad_records_close_the_gate_as_long_as_their_topic_takes_none(cluster: MockCluster, count: int) -> None:
+    cluster.fail_next(PRODUCE, *[KafkaError.INVALID_RECORD] * 50)
+    report = unavailable(send(cluster, claimed_run(count, event_type=cluster.new_topic())))
+    assert (report.code, report.unsure) == ("INVALID_RECORD", False)
+
+
+def test_a_record_is_bad_where_another_of_its_topic_is_taken_beside_it(cluster: MockCluster) -> None:
+    entries = claimed_run(4, event_type=cluster.new_topic())
+    invalid = KafkaError.INVALID_RECORD
+    cluster.fail_next(PRODUCE, invalid, invalid, 0, invalid)
+    report = results(send(cluster, entries))
+    assert in_order(report, entries) == ["rejected", "delivered", "rejected", "delivered"]
+    assert report.unavailable is None
+
+
+def test_nothing_overtakes_a_record_of_its_key_that_may_be_bad(cluster: MockCluster) -> None:
+    topic = cluster.new_topic()
+    first, second = (claimed(event_type=topic, group_key="k") for _ in range(2))
+    other = claimed(event_type=topic)
+    cluster.fail_next(PRODUCE, KafkaError.INVALID_RECORD, KafkaError.INVALID_RECORD)
+    report = results(send(cluster, [first, second, other]))
+    assert in_order(report, [first, second, other]) == ["rejected", "not tried", "delivered"]
 
 
 def test_nothing_overtakes_a_refused_message_of_its_key(cluster: MockCluster) -> None:
