@@ -37,7 +37,8 @@ class Phone:
 
     async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any, Mapping[str, str]]:
         """One request with the session's mark; status, JSON and headers. Names of headers with _ for -."""
-        given = {"X-CSRF-Token": self.csrf, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        given = {"X-CSRF-Token": self.csrf, "Content-Type": "application/json", **named}
         data = None if body is None else json.dumps(body).encode()
         async with self.browser.session.request(method, self._url + path, data=data, headers=given) as answer:
             text = await answer.text()

@@ -126,8 +126,7 @@ class _Leader:
     async def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The JSON of the answer. Raises CarrickError with what the scoreboard said, if it refuses."""
         headers = {"X-CSRF-Token": self._mark, "X-Idempotency-Key": str(uuid4())}
-        data = None if body is None else json.dumps(body).encode()
-        async with self._session.request(method, self._address + path, data=data, headers=headers) as answer:
+        async with self._session.request(method, self._address + path, json=body, headers=headers) as answer:
             text = await answer.text()
             if answer.status >= 400:
                 raise CarrickError(f"the demo's evening did not work: {method} {path}: {text[:200]}")

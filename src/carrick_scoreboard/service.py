@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
+import msgspec
 from aiohttp import web
 
 from carrick.console.api import Console
@@ -54,10 +55,7 @@ OpenState = Callable[[Threads], SharedState]
 def routes(parts: Parts) -> list[Route]:
     """Every route but the service's own: this is where parts plug in."""
     settings, devices, clients, threads = parts.settings, parts.devices, parts.clients, parts.threads
-    return [
-        *patrols.routes(parts.patrols, parts.admission),
-        *device_socket.routes(parts.sockets),
-        *device_flow.routes(settings, devices, clients, threads, parts.limits),
+    with_marks = [
         *pages.routes(settings, devices, clients, threads, parts.state, parts.keys, parts.sign_in, parts.now),
         *admin_login.routes(settings, parts.leaders, parts.sign_in, parts.limits, parts.now),
         *ScoreApi(parts.leaders, parts.desk, parts.scores, threads).routes(),
@@ -71,6 +69,12 @@ def routes(parts: Parts) -> list[Route]:
             threads,
             settings.exposed_domain,
         ).routes(),
+    ]
+    return [
+        *patrols.routes(parts.patrols, parts.admission),
+        *device_socket.routes(parts.sockets),
+        *device_flow.routes(settings, devices, clients, threads, parts.limits),
+        *(msgspec.structs.replace(route, has_marks=True) for route in with_marks),
         *parts.board_pages.routes(),
         *apps.routes(),
     ]
@@ -170,7 +174,11 @@ class Scoreboard:
             plug=ScoreboardPlug(self._tables, parts),
             is_demo=self._is_demo,
         )
-        app = application([*described(TITLE, DESCRIPTION, every), *console.routes()], max_body_bytes=MAX_BODY_BYTES)
+        app = application(
+            [*described(TITLE, DESCRIPTION, every), *console.routes()],
+            max_body_bytes=MAX_BODY_BYTES,
+            trusted=self._settings.trusted_proxies,
+        )
         console.attach(app)
         secure(app, is_https=self._own.is_https)
 

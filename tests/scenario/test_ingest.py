@@ -11,7 +11,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -274,6 +274,20 @@ def test_more_batches_at_once_than_allowed_are_told_to_come_again(tmp_path: Path
         until(lambda: process.ask("POST", PATH, batch())[0] == 200, "the place is free")
 
 
+def test_strangers_hold_no_place_of_those_who_sign(tmp_path: Path) -> None:
+    hmac = {"CLOUD_AUTH_MODE": "hmac", "CLOUD_HMAC_SECRET": "first", "INGEST_MAX_IN_FLIGHT": "1"}
+    with IngestProcess(tmp_path, "sqlite:///ingest.db", **hmac) as process, ExitStack() as lines:
+        process.wait_ready()
+        signs = {"Content-Type": "application/json", **signed(b"garbage", "no secret of ours")}
+        lines_of_head = "".join(f"{name}: {value}\r\n" for name, value in signs.items())
+        head = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n{lines_of_head}\r\n{{"
+        for _ in range(20):
+            line = lines.enter_context(socket.create_connection(("127.0.0.1", process.port), timeout=30))
+            line.sendall(head.encode())
+        sent = body(event("a"))
+        assert counts(process.ask("POST", PATH, sent, **signed(sent, "first"))) == (200, 1, 0, 0)
+
+
 def test_a_body_that_comes_too_slowly_is_given_up(tmp_path: Path) -> None:
     with IngestProcess(tmp_path, "sqlite:///ingest.db", INGEST_BODY_SECONDS="0.2") as process:
         process.wait_ready()
@@ -335,7 +349,7 @@ def test_the_openapi_document_describes_what_is_there(ingest: IngestProcess) -> 
     assert status == 200
     assert set(described["paths"]) >= {"/api/health", "/api/ready", PATH, DEDUPE}
     assert set(described["paths"][PATH]["post"]["responses"]) == {
-        *("200", "400", "401", "408", "413", "415", "429", "503")
+        *("200", "400", "401", "403", "408", "413", "415", "429", "503")
     }
 
 

@@ -11,9 +11,10 @@ from aiohttp import web
 from msgspec import Meta
 
 from carrick.contacts.contacts import Contacts
-from carrick.contacts.identity import MOST_IDENTITIES
+from carrick.contacts.identity import MOST_IDENTITIES, MOST_TRAIT_BYTES
 from carrick.contacts.store import Resolved
 from carrick.relay.threads import Threads
+from carrick.web.objects import RawObject, no_object, object_in
 from carrick.web.routes import Call, Route
 
 
@@ -29,7 +30,7 @@ class ResolveBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     tenant_id: Annotated[str, Meta(min_length=1, max_length=255)]
     identities: Annotated[list[GivenIdentity], Meta(min_length=1, max_length=MOST_IDENTITIES)]
-    traits: dict[str, Any] = {}
+    traits: RawObject = no_object()
 
 
 class ResolveAnswer(msgspec.Struct, kw_only=True):
@@ -61,7 +62,8 @@ def routes(
     async def resolve_contact(call: Call[None, ResolveBody]) -> ResolveAnswer:
         body = call.body
         identities = [(given.type, given.value) for given in body.identities]
-        found = await threads.call(do, call.request, body.tenant_id, identities, body.traits)
+        traits = object_in("traits", body.traits, MOST_TRAIT_BYTES) or {}
+        found = await threads.call(do, call.request, body.tenant_id, identities, traits)
         return ResolveAnswer(contact_id=found.contact_id, created=found.created, merged=found.merged)
 
     return [

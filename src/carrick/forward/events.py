@@ -12,7 +12,8 @@ from msgspec import Meta
 
 from carrick.entry import NewEntry
 from carrick.errors import CarrickError
-from carrick.outbox.producing import new_entry
+from carrick.outbox.producing import MAX_HEADERS_BYTES, new_entry
+from carrick.web.objects import RawObject, no_object, object_in
 from carrick.web.problems import problem_of
 
 CHANNEL = "cloud"
@@ -30,7 +31,7 @@ class Event(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     key: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
     group: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
     priority: Annotated[int, Meta(ge=-1000, le=1000)] = 0
-    headers: dict[str, Any] | None = None
+    headers: RawObject = no_object()
 
 
 Events = Event | Annotated[list[Event], Meta(min_length=1, max_length=MOST_EVENTS)]
@@ -52,11 +53,10 @@ def _entry(event: Event, traceparent: str | None, index: int) -> NewEntry:
         "key": event.key,
         "group": event.group,
         "priority": event.priority,
-        "headers": event.headers,
         "occurred_at": event.occurred_at,
         "traceparent": traceparent,
     }
     try:
-        return new_entry(**fields)
+        return new_entry(**fields, headers=object_in("headers", event.headers, MAX_HEADERS_BYTES))
     except CarrickError as error:
         raise problem_of(error, index=index) from None

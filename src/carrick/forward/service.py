@@ -95,7 +95,9 @@ class Forwarder:
         console = Console(
             self._store, self._threads, settings, token, service="forwarder", history=history, is_demo=self._is_demo
         )
-        app = application([*api.routes(), *console.routes()], max_body_bytes=MAX_BODY_BYTES)
+        app = application(
+            [*api.routes(), *console.routes()], max_body_bytes=MAX_BODY_BYTES, trusted=settings.trusted_proxies
+        )
         console.attach(app)
         secure(app, is_https=False)
         try:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -20,13 +20,14 @@ from carrick.contacts.store import Resolved
 from carrick.errors import BacklogFull, CarrickError, StoreError
 from carrick.ingest import answers, auth
 from carrick.ingest.batch import Batch
-from carrick.ingest.body import MAX_BODY_BYTES, check_encoding, check_type, too_large
+from carrick.ingest.body import MAX_BODY_BYTES
 from carrick.ingest.desk import Desk
 from carrick.ingest.metrics import IngestMetrics
-from carrick.ingest.problems import BatchRefused, Replayed, TooLarge, Unsupported
+from carrick.ingest.problems import BatchRefused, Replayed, TooLarge
 from carrick.ingest.store import Inbox
 from carrick.outbox.producing import check_text
 from carrick.relay.threads import Threads
+from carrick.web import bodies
 from carrick.web.probes import described, liveness, readiness
 from carrick.web.problems import Problem, problem_of
 from carrick.web.routes import Call, Route
@@ -128,7 +129,7 @@ class Api:
 
     async def take_batch(self, call: Call[None, None]) -> answers.Verdict:
         started = time.perf_counter()
-        with self._telling(call.request), self._a_place():
+        with self._telling(call.request):
             verdict = await self._take(call.request)
         self._metrics.taken(verdict, time.perf_counter() - started)
         return verdict
@@ -159,7 +160,6 @@ class Api:
 
     def _admit_resolve(self, request: web.Request, body: bytes) -> None:
         with self._telling(request):
-            check_type(request.headers.get("Content-Type"))
             request[SIGNATURE] = self._guard.check(_as_sent(request, body), _now_ms())
 
     def _resolve(self, request: web.Request, *asked: Any) -> Resolved:
@@ -174,33 +174,32 @@ class Api:
             raise self._told(request, replayed) from None
 
     async def _take(self, request: web.Request) -> answers.Verdict:
-        now_ms = _now_ms()
-        self._guard.check_headers(request.headers, now_ms)
-        check_type(request.headers.get("Content-Type"))
-        encoding = check_encoding(request.headers.get("Content-Encoding"))
-        sent = _as_sent(request, await self._body(request))
-        return await self._desk.take(sent, encoding, now_ms)
+        """Whoever is known by the head has a place from there on; who signs, once the signature was found to fit."""
+        self._guard.check_headers(request.headers, _now_ms())
+        bodies.check_type(request)
+        encoding = bodies.check_encoding(request)
+        if self._guard.mode == "hmac":
+            async with self._body(request) as body:
+                sent = _as_sent(request, body.sent)
+                signature = await self._signature(sent)
+                with self._a_place():
+                    return await self._desk.take(sent, encoding, signature)
+        with self._a_place():
+            async with self._body(request) as body:
+                return await self._desk.take(_as_sent(request, body.sent), encoding, None)
 
-    async def _body(self, request: web.Request) -> bytes:
-        """The body as it was sent. Raises TooLarge, or Problem when it is slow or does not end."""
-        if (request.content_length or 0) > MAX_BODY_BYTES:
-            raise too_large()
-        try:
-            if request.content.is_eof():  # it came with the head: there is nothing to wait for
-                return await request.read()
-            async with asyncio.timeout(self._body_seconds):
-                return await request.read()
-        except web.HTTPRequestEntityTooLarge:
-            raise too_large() from None
-        except TimeoutError:
-            said = f"the body did not arrive within {self._body_seconds:g} seconds"
-            raise Problem(408, "too_slow", said) from None
-        except (web.RequestPayloadError, ConnectionError) as error:
-            raise Problem(400, "broken_off", f"the body did not end as it should ({error})") from None
+    def _body(self, request: web.Request) -> AbstractAsyncContextManager[bodies.Body]:
+        return request.app[bodies.BODIES].of(request, MAX_BODY_BYTES, self._body_seconds)
+
+    async def _signature(self, sent: auth.Request) -> bytes | None:
+        """Of a large body in a thread, but not in one of those that store. Raises auth.Refused."""
+        if len(sent.body) <= bodies.SMALL_BYTES:
+            return self._guard.check(sent, _now_ms())
+        return await asyncio.to_thread(self._guard.check, sent, _now_ms())
 
     @contextmanager
     def _a_place(self) -> Iterator[None]:
-        """One of the places for batches under way, from the head of the request to its answer."""
+        """One of the places for batches under way, until the answer."""
         if self._in_flight >= self._max_in_flight:
             said = f"{self._max_in_flight} batches are under way already"
             raise Problem(429, "busy", said, retry_after=BUSY_SECONDS)
@@ -252,8 +251,6 @@ def _problem(error: Exception) -> Problem:
             return Problem(401, "replayed", said)
         case TooLarge():
             return Problem(413, "too_large", str(error))
-        case Unsupported():
-            return Problem(415, "unsupported", str(error))
         case BatchRefused():
             return Problem(400, "malformed", str(error))
         case BacklogFull():

@@ -15,12 +15,23 @@ import msgspec
 from msgspec import Meta
 
 from carrick.ingest.problems import TooLarge, Unreadable
-from carrick.outbox.producing import DEEPEST, EDGES, ESCAPES, MAX_HEADERS_BYTES, MAX_TEXT, depth_exceeds
+from carrick.outbox.producing import (
+    BACKSLASH,
+    DEEPEST,
+    EDGES,
+    HALF,
+    MAX_HEADERS_BYTES,
+    MAX_TEXT,
+    NO_UTF_8,
+    depth_exceeds,
+)
 
 MAX_EVENTS = 1000
 MAX_SAID = 500
 """Characters of a message about one event."""
 VERSION = "1."
+MAX_BESIDE = MAX_HEADERS_BYTES + 16 * 1024
+"""Bytes of an event beside its payload: further fields, and its own with every character escaped."""
 CERTAINLY_FLAT = 2 * DEEPEST
 """Bytes in which nothing can be nested too deeply."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -36,8 +47,9 @@ TOKENS = re.compile(rb'(?s)([\[{])|([\]}])|"(?:[^"\\]++|\\.)*+"?')
 OPENS, CLOSES = 1, 2
 LEVELS_KEPT = 2 * DEEPEST
 """So many levels of a body are enough to see that something in an event is nested too deeply."""
-MOST_LEVELS = 10_000
-"""A body with more levels is not looked through to its end."""
+MOST_LEVELS, MOST_TOKENS, MOST_HALVES = 10_000, 50_000, 10_000
+"""A body with more levels, with more brackets and texts where one is too deep, or with more lone surrogates, is not
+looked through to its end. A forwarder that is refused sends halves, down to the event at fault."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -69,8 +81,14 @@ class _PlainBatch(Batch, frozen=True, kw_only=True):
     events: list[PlainEvent]  # type: ignore[assignment]
 
 
+_Events = msgspec.defstruct(
+    "_Events", [(f"e{place}", msgspec.Raw, msgspec.UNSET) for place in range(MAX_EVENTS + 1)], array_like=True
+)
+"""Events as they came, and one more than there may be: what follows is skipped, where a list would hold all of it."""
+
+
 class _RoughBatch(Batch, frozen=True, kw_only=True):
-    events: list[msgspec.Raw]  # type: ignore[assignment]
+    events: _Events  # type: ignore[valid-type]
 
 
 class _Named(msgspec.Struct, frozen=True, gc=False):
@@ -181,13 +199,14 @@ def read_batch(text: bytes, *, tenant_header: str | None = None, max_payload_byt
     """Look at a whole batch. Raises Unreadable or TooLarge; then nothing of it can be stored."""
     _check_utf8(text)
     try:
-        batch: Batch = _plain.decode(text)
-        sent = _plainly(batch)
+        batch: Any = _plain.decode(text)
+        count, sent = len(batch.events), _plainly(batch)
     except (msgspec.DecodeError, RecursionError):
         batch, mark = _roughly(text)
-        sent = _one_by_one(batch, mark)
-    if len(batch.events) > MAX_EVENTS:
-        raise TooLarge(f"the batch has {len(batch.events):,} events; accepted: at most {MAX_EVENTS:,}")
+        events = [raw for raw in msgspec.structs.astuple(batch.events) if raw is not msgspec.UNSET]
+        count, sent = len(events), _one_by_one(events, mark)
+    if count > MAX_EVENTS:
+        raise TooLarge(f"the batch has more than {MAX_EVENTS:,} events; accepted: at most {MAX_EVENTS:,}")
     _check_batch(batch, tenant_header)
     nul = b"\\" in text and rb"\u0000" in text  # mostly there is none, and one byte is found much faster
     if isinstance(batch, _PlainBatch) and not nul and (arrivals := _at_once(batch, max_payload_bytes)) is not None:
@@ -236,10 +255,15 @@ def _marked(text: bytes, error: Exception) -> tuple[bytes, str]:
     """The body with a mark for each half of a surrogate pair, and that mark. Raises Unreadable when there is none."""
     lower = text.lower()
     mark = next((mark for mark in MARKS if _escaped(mark) not in lower and mark.encode() not in text), None)
-    marked = text if mark is None else ESCAPES.sub(lambda found: _escaped(mark) if found[1] else found[0], text)
-    if mark is None or marked == text:
+    if mark is None:
         raise Unreadable(f"body: not JSON ({error})") from None
-    return marked, mark
+    escaped = _escaped(mark)
+    marked, count = HALF.subn(lambda _: escaped, text.replace(BACKSLASH, NO_UTF_8), MOST_HALVES)
+    if count == 0:
+        raise Unreadable(f"body: not JSON ({error})") from None
+    if count == MOST_HALVES:
+        raise Unreadable(f"body: contains {MOST_HALVES:,} lone surrogates or more")
+    return marked.replace(NO_UTF_8, BACKSLASH), mark
 
 
 def _escaped(mark: str) -> bytes:
@@ -256,7 +280,9 @@ def _cut(text: bytes) -> bytes:
     """The body with what is nested most deeply cut: what is left is still too deep, and small enough to be read."""
     pieces: list[bytes] = []
     depth = start = end = 0
-    for token in TOKENS.finditer(text):
+    for number, token in enumerate(TOKENS.finditer(text)):
+        if number == MOST_TOKENS:
+            raise Unreadable(f"body: nested deeper than {LEVELS_KEPT} levels, and too long to say where")
         if token.lastindex == OPENS:
             depth += 1
             if depth == LEVELS_KEPT + 1:
@@ -273,20 +299,26 @@ def _cut(text: bytes) -> bytes:
     return b"".join((*pieces, text[end:]))
 
 
-def _one_by_one(batch: Any, mark: str | None) -> Iterator[Sent]:
+def _one_by_one(events: Sequence[msgspec.Raw], mark: str | None) -> Iterator[Sent]:
     """Each event by itself, so that one that is wrong does not hide the others."""
-    for raw in batch.events:
+    for raw in events:
         text = bytes(raw)
         try:
             if mark is not None and _escaped(mark) in text:
                 raise _Bad("contains a lone surrogate; accepted: whole surrogate pairs")
-            yield _event.decode(text), _further(text)
+            event = _event.decode(text)
+            yield event, _further(text, len(text) - len(bytes(event.payload)))
         except (msgspec.ValidationError, _Bad) as error:
             yield _Bad(_placed(str(error)), _name_in(text, mark)), None
 
 
-def _further(text: bytes) -> bytes | None:
-    """The fields beside the event's own, as JSON text; what no database could keep or relay is refused."""
+def _further(text: bytes, beside: int) -> bytes | None:
+    """The fields beside the event's own, as JSON text; what no database could keep or relay is refused.
+
+    `beside`: the bytes beside the payload, looked at before there is an object for each field.
+    """
+    if beside > MAX_BESIDE:
+        raise _Bad(f"the event has {beside:,} bytes beside its payload; accepted: at most {MAX_BESIDE:,}")
     further = {name: raw for name, raw in _fields.decode(text).items() if name not in FIXED}
     if not further:
         return None

@@ -1,9 +1,9 @@
-"""The way of one batch: who sends it, what is in it, into the inbox."""
+"""The way of one batch: what is in it, into the inbox."""
 
 from __future__ import annotations
 
 from carrick.ingest.answers import Verdict
-from carrick.ingest.auth import Guard, Request
+from carrick.ingest.auth import Request
 from carrick.ingest.batch import Checked, read_batch
 from carrick.ingest.body import MAX_BODY_BYTES, unfolded
 from carrick.ingest.line import Line
@@ -25,18 +25,17 @@ class Desk:
     fills a group by itself, it keeps that thread for all of its way: it would gain nothing from others.
     """
 
-    def __init__(self, inbox: Inbox, guard: Guard, threads: Threads, *, max_payload_bytes: int) -> None:
+    def __init__(self, inbox: Inbox, threads: Threads, *, max_payload_bytes: int) -> None:
         self._inbox = inbox
         self._line = Line(inbox.take_all, inbox.groups, threads)
-        self._guard = guard
         self._threads = threads
         self._max_payload_bytes = max_payload_bytes
 
-    async def take(self, request: Request, encoding: str, now_ms: int) -> Verdict:
-        """What became of each event. Raises auth.Refused, BatchRefused, CarrickError; then nothing is stored."""
-        found: Offer | Verdict | None = self._small(request, encoding, now_ms)
+    async def take(self, request: Request, encoding: str, signature: bytes | None) -> Verdict:
+        """What became of each event. Raises BatchRefused or CarrickError; then nothing is stored."""
+        found: Offer | Verdict | None = self._small(request, encoding, signature)
         if found is None:
-            found = await self._threads.call(self._large, request, encoding, now_ms)
+            found = await self._threads.call(self._large, request, encoding, signature)
         if isinstance(found, Verdict):
             return found
         if found.batch.arrivals:
@@ -45,24 +44,23 @@ class Desk:
             await self._threads.call(self._inbox.once, found.signature, _nothing)
         return _verdict(found.batch, NOTHING)
 
-    def _small(self, request: Request, encoding: str, now_ms: int) -> Offer | None:
+    def _small(self, request: Request, encoding: str, signature: bytes | None) -> Offer | None:
         """The batch, if it is small; also a small body may unfold to much."""
         if len(request.body) * (1 if encoding == "identity" else FOLDED) > SMALL_BYTES:
             return None
         try:
-            return self._opened(request, encoding, now_ms, SMALL_BYTES)
+            return self._opened(request, encoding, signature, SMALL_BYTES)
         except TooLarge:
             return None
 
-    def _large(self, request: Request, encoding: str, now_ms: int) -> Offer | Verdict:
+    def _large(self, request: Request, encoding: str, signature: bytes | None) -> Offer | Verdict:
         """The batch, or what became of it, where it fills a group by itself."""
-        large = self._opened(request, encoding, now_ms, MAX_BODY_BYTES)
+        large = self._opened(request, encoding, signature, MAX_BODY_BYTES)
         if len(large.batch.arrivals) < self._inbox.groups.events:
             return large
         return _verdict(large.batch, take_one(self._inbox, large))
 
-    def _opened(self, request: Request, encoding: str, now_ms: int, max_bytes: int) -> Offer:
-        signature = self._guard.check(request, now_ms)
+    def _opened(self, request: Request, encoding: str, signature: bytes | None, max_bytes: int) -> Offer:
         batch = read_batch(
             unfolded(request.body, encoding, max_bytes),
             tenant_header=request.headers.get("x-tenant-id"),

@@ -11,10 +11,6 @@ class Unreadable(BatchRefused):
     """Not a batch: damaged, not JSON, or not of the form; the message has the path of the fault."""
 
 
-class Unsupported(BatchRefused):
-    """A content type or encoding that nobody here can read."""
-
-
 class TooLarge(BatchRefused):
     """More bytes or events than a batch may have."""
 

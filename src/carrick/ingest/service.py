@@ -63,7 +63,7 @@ class Ingest:
             service="ingest",
         )
         routes = [*self._api(guard, metrics).routes(), *console.routes()]
-        app = application(routes, max_body_bytes=MAX_BODY_BYTES + 1)
+        app = application(routes, max_body_bytes=MAX_BODY_BYTES, trusted=settings.trusted_proxies)
         console.attach(app)
         secure(app, is_https=False)
         figures = metrics_app(lambda: self._threads.call(metrics.text))
@@ -80,7 +80,7 @@ class Ingest:
     def _api(self, guard: Guard, metrics: IngestMetrics) -> Api:
         return Api(
             self._inbox,
-            Desk(self._inbox, guard, self._threads, max_payload_bytes=self._max_payload_bytes),
+            Desk(self._inbox, self._threads, max_payload_bytes=self._max_payload_bytes),
             guard,
             self._threads,
             metrics,

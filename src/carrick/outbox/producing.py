@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
@@ -27,13 +28,18 @@ EDGES = frozenset({1, 9999})
 
 BYTES = (bytes, bytearray, memoryview)
 JSON_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
-BRACKETS = re.compile(rb"[\[\]{}]")
+STEP_DOWN, STEPS = b"\x01", bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[{]}")
+"""Brackets as steps between levels: one down or one up, as signed bytes."""
 NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 """A NUL character in JSON, but not the same text behind an escaped backslash."""
-ESCAPES = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
+HALF = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
-"""The escapes in JSON; the group is half of a surrogate pair."""
+"""Half of a surrogate pair in JSON, once no backslash in it is escaped."""
+BACKSLASH, NO_UTF_8 = rb"\\", b"\xff\xfe"
+"""An escaped backslash, and what stands for it meanwhile."""
 
 Seconds = float | int | timedelta
 
@@ -124,7 +130,7 @@ def _check_json(text: bytes) -> None:
 
 def has_lone_surrogate(text: bytes) -> bool:
     """Whether JSON text has half of a surrogate pair in it: decoders say of it that the text ends too early."""
-    return any(found[1] for found in ESCAPES.finditer(text))
+    return HALF.search(text.replace(BACKSLASH, NO_UTF_8)) is not None
 
 
 def _too_deep() -> InvalidPayload:
@@ -135,12 +141,8 @@ def depth_exceeds(text: bytes, limit: int) -> bool:
     """Whether JSON text is nested deeper than that."""
     if text.count(b"[") + text.count(b"{") <= limit:
         return False
-    depth = 0
-    for bracket in BRACKETS.findall(JSON_TEXT.sub(b"", text)):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > limit:
-            return True
-    return False
+    steps = JSON_TEXT.sub(b"", text).translate(STEPS, NO_BRACKETS)
+    return STEP_DOWN * (limit + 1) in steps or max(accumulate(memoryview(steps).cast("b")), default=0) > limit
 
 
 def _uuid(value: Any) -> UUID:

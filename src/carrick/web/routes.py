@@ -10,14 +10,16 @@ import msgspec
 from aiohttp import web
 
 from carrick.outbox.producing import has_lone_surrogate
+from carrick.variables import Network
+from carrick.web import bodies
+from carrick.web.bodies import BODIES, Bodies
 from carrick.web.problems import Problem, bad_input, catch_problems
+from carrick.web.sites import check_site
 from carrick.web.surrogates import surrogate_problem
-from carrick.web.unfolding import Damaged, TooMuch, UnknownEncoding, encoding_of, unfolded
 
-BODY_PROBLEMS = (400, 408, 413, 415)
-"""What may be amiss with any body: not of its form, slow, too large, folded in an unknown way."""
-BODY_SECONDS = 60.0
-"""How long a body may take to arrive."""
+BODY_PROBLEMS = (400, 408, 413, 415, 429)
+"""What may be amiss with any body: not of its form, slow, too large, no JSON, one of too many."""
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 UNFOLDS = web.AppKey("UNFOLDS", bool)
 """Set on an application whose routes unfold compressed bodies themselves: the server hands them on as they came."""
@@ -51,7 +53,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     `problems` are the other statuses it may answer with, beside those of every body that is read here. `guards` look at
     the request first and raise a Problem; `body_guards` look again when its body has come, at what was sent, before
     anything is made of it. `reads_itself`: the body is left in the request for `handle` to read; `takes` only
-    describes it.
+    describes it. `has_marks`: `handle` looks itself whether a page of another site has made the request.
     """
 
     method: str
@@ -63,6 +65,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     takes: Any = None
     body_optional: bool = False
     reads_itself: bool = False
+    has_marks: bool = False
     query: Any = None
     problems: Sequence[int] = ()
     guards: Sequence[Callable[[web.Request], None]] = ()
@@ -72,13 +75,19 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     def refusals(self) -> list[int]:
         """Every status but that of success."""
         reads = self.takes is not None and not self.reads_itself
-        return sorted({*self.problems, *(BODY_PROBLEMS if reads else ())})
+        return sorted({*self.problems, *(BODY_PROBLEMS if reads else ()), *((403,) if self.looks_at_site else ())})
+
+    @property
+    def looks_at_site(self) -> bool:
+        """Whether pages of other sites are refused before `handle`."""
+        return self.method not in SAFE_METHODS and not self.has_marks
 
 
-def application(routes: Sequence[Route], *, max_body_bytes: int) -> web.Application:
-    """The routes as an aiohttp application."""
+def application(routes: Sequence[Route], *, max_body_bytes: int, trusted: Sequence[Network] = ()) -> web.Application:
+    """The routes as an aiohttp application; `trusted` are TRUSTED_PROXIES."""
     app = web.Application(client_max_size=max_body_bytes, middlewares=[catch_problems])
     app[UNFOLDS] = True
+    app[BODIES] = Bodies(trusted)
     for route in routes:
         app.router.add_route(route.method, route.path, _handler(route), expect_handler=None)
     for path, found in _by_path(routes).items():
@@ -106,60 +115,43 @@ def _no_such_method(routes: Sequence[Route]) -> Callable[[web.Request], Awaitabl
     return refuse
 
 
-def _encoding(request: web.Request) -> str:
-    try:
-        return encoding_of(", ".join(request.headers.getall("Content-Encoding", [])))
-    except UnknownEncoding as error:
-        raise Problem(415, "unsupported", str(error)) from None
-
-
-def _unfolded(sent: bytes, encoding: str, max_bytes: int) -> bytes:
-    """The body without its compression; one that is empty has none."""
-    try:
-        return unfolded(sent, encoding, max_bytes) if sent else sent
-    except TooMuch as error:
-        raise Problem(413, "too_large", str(error)) from None
-    except Damaged as error:
-        raise Problem(400, "malformed", str(error)) from None
-
-
 def _handler(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    body = None if route.takes is None or route.reads_itself else msgspec.json.Decoder(route.takes)
+    decoder = None if route.takes is None or route.reads_itself else msgspec.json.Decoder(route.takes)
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        for guard in route.guards:
-            guard(request)
-        encoding = "identity" if body is None else _encoding(request)
-        sent = b"" if body is None else await _read(request)
-        for body_guard in route.body_guards:
-            body_guard(request, sent)
-        raw = _unfolded(sent, encoding, request.client_max_size)
-        call = Call(
-            query=_query(route, request),
-            body=_body(route, body, raw),
-            raw=raw,
-            headers=request.headers,
-            request=request,
-        )
-        value = await route.handle(call)
-        if isinstance(value, web.StreamResponse):
-            return value
-        if isinstance(value, Answer):
-            return as_json(value.value, value.status)
-        return as_json(value, route.status)
+        _admit(route, request)
+        if decoder is None:
+            return await _answer(route, request, None, b"")
+        if request.body_exists:
+            bodies.check_type(request)
+        encoding = bodies.check_encoding(request)
+        async with request.app[BODIES].of(request, request.client_max_size) as body:
+            for body_guard in route.body_guards:
+                body_guard(request, body.sent)
+            raw = await request.app[BODIES].text(body, encoding, request.client_max_size)
+            if len(raw) <= bodies.SMALL_BYTES:
+                return await _answer(route, request, _body(route, decoder, raw), raw)
+            return await _answer(route, request, await asyncio.to_thread(_body, route, decoder, raw), raw)
 
     return handle
 
 
-async def _read(request: web.Request) -> bytes:
-    """The body as it was sent. Raises Problem when it is slow or does not end."""
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            return await request.read()
-    except TimeoutError:
-        raise Problem(408, "too_slow", f"the body did not arrive within {BODY_SECONDS:g} seconds") from None
-    except web.RequestPayloadError as error:
-        raise Problem(400, "broken_off", f"the body did not end as it should ({error})") from None
+def _admit(route: Route, request: web.Request) -> None:
+    """Raise Problem for whom the route is not there, and for pages of other sites."""
+    for guard in route.guards:
+        guard(request)
+    if route.looks_at_site:
+        check_site(request)
+
+
+async def _answer(route: Route, request: web.Request, body: Any, raw: bytes) -> web.StreamResponse:
+    call = Call(query=_query(route, request), body=body, raw=raw, headers=request.headers, request=request)
+    value = await route.handle(call)
+    if isinstance(value, web.StreamResponse):
+        return value
+    if isinstance(value, Answer):
+        return as_json(value.value, value.status)
+    return as_json(value, route.status)
 
 
 def _query(route: Route, request: web.Request) -> Any:

@@ -7,9 +7,11 @@ from typing import Any
 
 from carrick.web.problems import Problem
 
+LARGE_BYTES = 256 * 1024
+
 
 def surrogate_problem(body: bytes) -> Problem:
-    """The problem with a body that has a lone surrogate in it, and the field that has it, if it can be told."""
+    """The problem with a body that has a lone surrogate in it; also the field that has it, unless the body is large."""
     index, field = _place(body)
     where = f"$[{index}]" if index is not None else "$"
     at = f" at {where}.{field}" if field else ""
@@ -19,6 +21,8 @@ def surrogate_problem(body: bytes) -> Problem:
 
 def _place(body: bytes) -> tuple[int | None, str | None]:
     """The place in the list, if it is one, and the field."""
+    if len(body) > LARGE_BYTES:  # as Python objects it would be thirty times larger
+        return None, None
     try:
         given = json.loads(body)  # takes lone surrogates
         if isinstance(given, list):

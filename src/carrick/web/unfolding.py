@@ -7,6 +7,8 @@ import zlib
 import zstandard
 
 PIECE_BYTES = 64 * 1024
+MOST_MEMBERS = 64
+"""Nobody needs more than one: a sender that flushes often makes blocks, not members."""
 MAX_WINDOW_BYTES = 16 * 1024 * 1024
 ENCODINGS = ("gzip", "zstd", "identity")
 
@@ -47,24 +49,30 @@ def unfolded(body: bytes, encoding: str, max_bytes: int) -> bytes:
 
 
 def _gunzipped(body: bytes, max_bytes: int) -> bytes:
-    """Every member of the stream; each piece is asked for with a limit."""
-    pieces: list[bytes] = []
+    """Every member of the stream. Fed in pieces: what stands behind a member is copied, once for each of them."""
+    unpacked: list[bytes] = []
     left = max_bytes + 1
-    rest = body
-    while rest and left > 0:
-        unpacker = zlib.decompressobj(wbits=31)
+    place = members = 0
+    unpacker = None
+    while place < len(body) and left > 0:
+        if unpacker is None:
+            members += 1
+            if members > MOST_MEMBERS:
+                raise _damaged("gzip", f"it has more than {MOST_MEMBERS} members")
+            unpacker = zlib.decompressobj(wbits=31)
+        piece = body[place : place + PIECE_BYTES]
         try:
-            piece = unpacker.decompress(rest, left)
+            text = unpacker.decompress(piece, left)
         except zlib.error as error:
             raise _damaged("gzip", error) from None
-        pieces.append(piece)
-        left -= len(piece)
-        if not unpacker.eof and left > 0:
-            raise _damaged("gzip", "it ends too early")
-        rest = unpacker.unused_data
-    if not pieces:
-        raise _damaged("gzip", "it is empty")
-    return b"".join(pieces)
+        unpacked.append(text)
+        left -= len(text)
+        place += len(piece) - len(unpacker.unused_data)
+        if unpacker.eof:
+            unpacker = None
+    if (unpacker is not None and left > 0) or not members:
+        raise _damaged("gzip", "it ends too early" if members else "it is empty")
+    return b"".join(unpacked)
 
 
 def _unzstd(body: bytes, max_bytes: int) -> bytes:

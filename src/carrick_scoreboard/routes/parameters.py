@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 from urllib.parse import parse_qsl
 
 from aiohttp import web
+
+from carrick.web.bodies import BODIES
+from carrick.web.problems import Problem
 
 MAX_BYTES = 16 * 1024
 MAX_FIELDS = 50
@@ -48,22 +50,11 @@ async def parameters_of(request: web.Request) -> dict[str, str]:
 async def _body(request: web.Request) -> bytes:
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise BadParameters("the body is compressed; accepted: as it is", 415)
-    if (request.content_length or 0) > MAX_BYTES:
-        raise BadParameters(_too_large(), 413)
-    body = bytearray()
     try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for piece in request.content.iter_any():
-                body += piece
-                if len(body) > MAX_BYTES:
-                    raise BadParameters(_too_large(), 413)
-    except TimeoutError:
-        raise BadParameters(f"the body did not arrive within {BODY_SECONDS:g} seconds", 408) from None
-    return bytes(body)
-
-
-def _too_large() -> str:
-    return f"the body is larger than {MAX_BYTES:,} bytes"
+        async with request.app[BODIES].of(request, MAX_BYTES, BODY_SECONDS) as body:
+            return body.sent
+    except Problem as problem:
+        raise BadParameters(str(problem), problem.status) from None
 
 
 def _form(body: bytes) -> list[tuple[str, str]]:

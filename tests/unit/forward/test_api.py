@@ -28,6 +28,7 @@ from carrick.web.server import serving
 from carrick.web.tokens import WRONG_TOKENS, AdminToken
 
 EVENT: dict[str, Any] = {"tenant_id": "farm-1", "event_type": "reading.taken", "payload": {"n": 1}}
+JSON = {"Content-Type": "application/json"}
 EVENTS = "/api/v1/events"
 DLQ = "/api/v1/sync/dlq"
 TAKEN = uuid4()
@@ -74,7 +75,7 @@ class Forwarder:
         async def asked(port: int) -> Said:
             async with (
                 aiohttp.ClientSession() as session,
-                session.request(method, f"http://127.0.0.1:{port}{path}", data=data, headers=headers) as answer,
+                session.request(method, f"http://127.0.0.1:{port}{path}", data=data, headers=JSON | headers) as answer,
             ):
                 return answer.status, await answer.json()
 

@@ -13,43 +13,38 @@ from typing import Any
 
 import pytest
 
-from carrick.ingest import auth
+from carrick.ingest import auth, desk
 from carrick.ingest.answers import Verdict
-from carrick.ingest.body import MAX_BODY_BYTES
+from carrick.ingest.body import MAX_BODY_BYTES, unfolded
 from carrick.ingest.desk import SMALL_BYTES, Desk
 from carrick.ingest.problems import Replayed, TooLarge, Unreadable
 from carrick.ingest.sqlite.store import SqliteInbox
 from carrick.ingest.store import Groups, Offer, Outcome
 from carrick.relay.threads import Threads
-from tests.batches import PATH, body, event, numbered, signed
+from tests.batches import PATH, body, event, numbered
 from tests.sqlite_file import whole_file
-
-
-class NotedGuard(auth.Guard, frozen=True, kw_only=True):
-    """Lets everybody in, and notes in which thread each was checked."""
-
-    seen: list[str]
-
-    def check(self, request: auth.Request, now_ms: int) -> None:
-        self.seen.append(threading.current_thread().name)
-
 
 Take = Callable[..., tuple[Verdict, list[str]]]
 """The answer to a body with this encoding, and the threads in which it was looked at."""
 
 
 @pytest.fixture
-def taken(tmp_path: Path) -> Iterator[Take]:
+def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Take]:
     whole_file(tmp_path / "inbox.db")
+    seen: list[str] = []
+
+    def noted(*sent: Any) -> bytes:
+        seen.append(threading.current_thread().name)
+        return unfolded(*sent)
+
+    monkeypatch.setattr(desk, "unfolded", noted)
 
     def take(text: bytes, encoding: str = "identity") -> tuple[Verdict, list[str]]:
-        guard = NotedGuard(seen=[])
-
         async def story() -> Verdict:
-            desk = Desk(inbox, guard, threads, max_payload_bytes=MAX_BODY_BYTES)
-            return await desk.take(auth.Request(method="POST", path=PATH, headers={}, body=text), encoding, 0)
+            taking = Desk(inbox, threads, max_payload_bytes=MAX_BODY_BYTES)
+            return await taking.take(auth.Request(method="POST", path=PATH, headers={}, body=text), encoding, None)
 
-        return asyncio.run(story()), guard.seen
+        return asyncio.run(story()), seen
 
     with closing(SqliteInbox(tmp_path / "inbox.db")) as inbox, closing(Threads(1)) as threads:
         yield take
@@ -92,19 +87,14 @@ def test_a_batch_without_events_is_answered_without_the_inbox(taken: Take) -> No
     assert taken(body())[0] == Verdict(accepted=0, duplicated=0, rejected=0, errors=[])
 
 
-SIGNED = auth.Guard(mode="hmac", secrets=("s",))
-
-
 @pytest.mark.parametrize("events", [[], [event("a", event_type=7)]], ids=["no event", "no good event"])
 def test_a_signed_batch_with_nothing_to_store_is_taken_once(tmp_path: Path, events: list[Any]) -> None:
     whole_file(tmp_path / "inbox.db")
     text = body(*events)
-    request = auth.Request(method="POST", path=PATH, headers=signed(text, "s"), body=text)
+    request = auth.Request(method="POST", path=PATH, headers={}, body=text)
 
     async def story() -> Verdict:
-        return await Desk(inbox, SIGNED, threads, max_payload_bytes=MAX_BODY_BYTES).take(
-            request, "identity", int(request.headers["x-edge-timestamp"])
-        )
+        return await Desk(inbox, threads, max_payload_bytes=MAX_BODY_BYTES).take(request, "identity", b"s" * 32)
 
     with closing(SqliteInbox(tmp_path / "inbox.db")) as inbox, closing(Threads(1)) as threads:
         assert asyncio.run(story()).rejected == len(events)
@@ -141,10 +131,10 @@ def _three_large_ones(path: Path, groups: Groups) -> tuple[list[int], int]:
     whole_file(path)
 
     async def story() -> list[Verdict]:
-        desk = Desk(inbox, auth.Guard(), threads, max_payload_bytes=MAX_BODY_BYTES)
+        taking = Desk(inbox, threads, max_payload_bytes=MAX_BODY_BYTES)
         texts = [body(*(event(f"{n}-{m}", payload="x" * SMALL_BYTES) for m in range(4))) for n in range(3)]
         requests = [auth.Request(method="POST", path=PATH, headers={}, body=text) for text in texts]
-        return await asyncio.gather(*(desk.take(request, "identity", 0) for request in requests))
+        return await asyncio.gather(*(taking.take(request, "identity", None) for request in requests))
 
     with closing(NotedInbox(path, groups)) as inbox, closing(CountedThreads(1)) as threads:
         assert [verdict.accepted for verdict in asyncio.run(story())] == [4, 4, 4]

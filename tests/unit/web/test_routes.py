@@ -77,6 +77,9 @@ ROUTES = [
 ]
 
 
+JSON = {"Content-Type": "application/json"}
+
+
 class Said:
     """An answer: its status and its JSON."""
 
@@ -87,12 +90,14 @@ class Said:
 
 
 def ask(method: str, path: str, *, data: bytes | None = None, headers: dict[str, str] | None = None) -> Said:
+    sent = JSON | (headers or {})
+
     async def main() -> Said:
         app = application(ROUTES, max_body_bytes=1000)
         async with (
             serving(app, "127.0.0.1", 0) as port,
             aiohttp.ClientSession() as session,
-            session.request(method, f"http://127.0.0.1:{port}{path}", data=data, headers=headers) as response,
+            session.request(method, f"http://127.0.0.1:{port}{path}", data=data, headers=sent) as response,
         ):
             assert response.content_type == "application/json"
             return Said(response.status, await response.json(), response.headers)
@@ -268,7 +273,15 @@ def test_the_document_names_every_route_with_its_types() -> None:
     described = document("Things", "About things.", ROUTES)
     made = described["paths"]["/things"]["post"]
     assert set(described["paths"]) == {"/things", "/fail", "/hidden", "/signed"}
-    assert set(made["responses"]) == {"202", "400", "408", "413", "415"}  # what may be amiss with any body
+    assert set(made["responses"]) == {
+        "202",
+        "400",
+        "403",
+        "408",
+        "413",
+        "415",
+        "429",
+    }  # what may be amiss with any body
     assert made["requestBody"]["required"]
     assert described["paths"]["/things"]["get"]["parameters"][0]["name"] == "limit"
     assert {"Thing", "Found", "ProblemBody"} <= set(described["components"]["schemas"])

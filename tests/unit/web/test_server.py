@@ -76,7 +76,8 @@ def test_a_sender_that_hangs_up_is_no_fault_of_ours(caplog: pytest.LogCaptureFix
         route = msgspec.structs.replace(ROUTES[0], guards=[lambda _: arrived.set()])
         async with serving(application([route], max_body_bytes=1000), "127.0.0.1", 0) as port:
             _, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"POST /take HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+            head = b"POST /take HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
+            writer.write(head + b"\r\n{")
             await arrived.wait()
             writer.transport.abort()
             await heard.event.wait()
