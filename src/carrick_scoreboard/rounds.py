@@ -311,7 +311,11 @@ class Round:
                 self._give_up(error)
 
     async def _hold(self, user_id: int, seconds: float | None, reason: str) -> None:
+        """Theirs go back, with the reason, unless another leader's read tells what became of them."""
         self._out.add(user_id)
+        theirs = [change for changes in self._waiting.values() for change in changes if change.user_id == user_id]
+        held = Outcome.released(code=reason.partition(":")[0], message=reason)
+        self._outcomes |= dict.fromkeys(_ids(theirs), held)
         await self._osm.shut(user_id, seconds, reason)
 
     def _give_up(self, error: errors.OsmError) -> NoReturn:

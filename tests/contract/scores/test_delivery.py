@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from carrick_scoreboard.delivery import SCORES
 from carrick_scoreboard.osm import errors
 from carrick_scoreboard.store.scores import Update
 from tests.contract.scores.world import Kind, World, story
@@ -181,6 +182,8 @@ def test_a_rate_limit_holds_that_leader_until_then_and_spends_no_attempt(kind: K
         await world.deliver()
         (update,) = await world.updates(given)
         assert (update.state, update.attempt_count) == ("pending", 0)
+        (stats,) = [one for one in await world.threads.call(world.outbox.store.stats) if one.channel == SCORES.name]
+        assert stats.last_error_at is not None
         world.notes.users.clear()
         world.notes.budgets.clear()
         await world.later(500)
