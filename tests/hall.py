@@ -150,8 +150,13 @@ class Hall:
         )
         stack.push_async_callback(client.close)
         credentials = Credentials(stored, KEYS, client, threads, name, **options)
-        shelf = Shelf(kv, kept_seconds=192 * 3600, now=self.now)
         pending: dict[str, int] = {}
+
+        async def shown(sections: Collection[int]) -> Mapping[int, object]:
+            return await shelf.shown([*sections])
+
+        refreshes = Refreshes(kv, shown)
+        shelf = Shelf(kv, kept_seconds=192 * 3600, now=self.now, told=refreshes.tell)
 
         async def not_delivered(sections: Collection[int]) -> Mapping[int, Mapping[str, int]]:
             return dict.fromkeys(sections, pending)
@@ -163,7 +168,7 @@ class Hall:
         stack.push_async_callback(patrols.close)
         admission = Admission(devices, threads, now=self.now)
         sockets = device_socket.Sockets(
-            kv, admission, Refreshes(kv), metrics, origin=ORIGIN, look_seconds=self.look_seconds
+            kv, admission, refreshes, metrics, origin=ORIGIN, look_seconds=self.look_seconds
         )
         stack.push_async_callback(sockets.close)
         made = [*patrol_routes.routes(patrols, admission, now=self.now), *device_socket.routes(sockets)]

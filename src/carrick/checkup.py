@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from carrick import wiring
-from carrick.errors import CarrickError, SchemaMissing, StoreUnavailable
+from carrick.errors import CarrickError, NothingHeard, SchemaMissing, StoreUnavailable
 from carrick.ops import doctor
 from carrick.ops.configuration import address, effective
 from carrick.ops.doctor import Check, CloudAnswer, Finding
@@ -67,6 +67,7 @@ def _inside(url: str, health: Health) -> list[Check]:
         Check("transactions", lambda: doctor.transactions(health)),
         Check("dead_rows", lambda: doctor.dead_rows(health)),
         Check("clock", lambda: doctor.clock(_clock_difference(url))),
+        Check("listening", lambda: doctor.listening(_why_deaf(url))),
     ]
 
 
@@ -77,6 +78,20 @@ def _clock_difference(url: str) -> float:
         theirs = store.now()
         after = datetime.now(UTC)
     return (theirs - before - (after - before) / 2).total_seconds()
+
+
+def _why_deaf(url: str) -> str:
+    """Why nothing that others put would be heard; empty where it would. A file is looked at instead."""
+    database = opening.named_database(url)
+    if database.backend == "sqlite":
+        return ""
+    from carrick.outbox.postgres import hearing
+
+    try:
+        asyncio.run(hearing.check(database.target))
+    except NothingHeard as error:
+        return str(error)
+    return ""
 
 
 def _destinations(settings: Settings) -> list[Check]:

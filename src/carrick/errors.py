@@ -23,7 +23,8 @@ CarrickError
     ├── StoreReadOnly
     ├── DiskFull
     ├── StoreBusy
-    └── StoreUnavailable
+    ├── StoreUnavailable
+    └── NothingHeard
 """
 
 from __future__ import annotations
@@ -178,6 +179,15 @@ class StoreBusy(StoreError):
 
 class StoreUnavailable(StoreError):
     """The database does not answer; try again when it is back."""
+
+
+class NothingHeard(StoreError):
+    """Connect to the database past the pooler, or in its session mode; until then others' puts are found by looking."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the database takes LISTEN, but notifications do not arrive: a pooler in transaction mode stands between"
+        )
 
 
 def twin(error: Exception) -> Exception:

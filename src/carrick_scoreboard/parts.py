@@ -110,11 +110,17 @@ def put_together(
     credentials = Credentials(
         stored, keys, client, threads, instance_id, revoked=holding.revoked, signed_in=holding.signed_in
     )
-    shelf = Shelf(state, kept_seconds=settings.cache_fallback_seconds, now=now)
-    wall = Wall(shelf)
 
     async def pending(section_ids: Collection[int]) -> Mapping[int, Mapping[str, int]]:
         return await threads.call(scores.pending, section_ids)
+
+    async def shown(section_ids: Collection[int]) -> Mapping[int, object]:
+        waiting = await pending(section_ids)
+        return {one: (waiting.get(one), seen) for one, seen in (await shelf.shown([*section_ids])).items()}
+
+    refreshes = Refreshes(state, shown)
+    shelf = Shelf(state, kept_seconds=settings.cache_fallback_seconds, now=now, told=refreshes.tell)
+    wall = Wall(shelf)
 
     patrols = Patrols(
         shelf,
@@ -128,7 +134,7 @@ def put_together(
         pending=pending,
         thresholds=settings.thresholds,
     )
-    admission, refreshes = Admission(devices, threads), Refreshes(state)
+    admission = Admission(devices, threads)
     sessions, cookies, boards = Sessions(tables), Cookies(is_https=settings.is_https), Boards(tables)
     return Parts(
         settings=settings,

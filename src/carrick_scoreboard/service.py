@@ -17,6 +17,7 @@ from carrick.relay.crew import Leg, run_crew
 from carrick.relay.meter import Meter, Meters
 from carrick.relay.relay import RelaySettings
 from carrick.relay.threads import Threads
+from carrick.relay.wake import Bells
 from carrick.settings import Settings
 from carrick.state import upkeep as state_upkeep
 from carrick.state.fallback import SharedState
@@ -134,6 +135,7 @@ class Scoreboard:
         self._threads = Threads(THREADS)
         self._metrics = Metrics(self._store)
         self._history = History(self._metrics)
+        self._bells = Bells(self._store)
 
     async def run(self, stopping: asyncio.Event, started: Started) -> None:
         """Serve until `stopping` is set; `started` is told the two ports. Requests under way are answered."""
@@ -199,9 +201,9 @@ class Scoreboard:
         await self._threads.call(self._store.check_schema)
         blocked = await parts.standing.service_block_lately() is not None
         health = await parts.state.look()
-        if not health.degraded:
-            return front.Ready(osm_blocked=blocked)
-        return front.Ready(status="degraded", problem=f"Redis: {health.problem}", osm_blocked=blocked)
+        problems = [f"Redis: {health.problem}"] if health.degraded else []
+        problems += [self._bells.problem] if self._bells.problem else []
+        return front.Ready(status="degraded" if problems else "ok", problem="; ".join(problems), osm_blocked=blocked)
 
     async def _work(self, parts: Parts, stopping: asyncio.Event, meter: Meter) -> None:
         """Delivery and upkeep, until told to stop."""
@@ -215,7 +217,7 @@ class Scoreboard:
                 tasks.create_task(state_upkeep.keep(parts.state, self._store, self._threads, owner)),
                 tasks.create_task(upkeep.keep(self._store, self._threads, owner, duties(parts))),
             ]
-            await run_crew(self._store, [Leg(SCORES, parts.score_sink)], relaying, stopping, meter)
+            await run_crew(self._store, [Leg(SCORES, parts.score_sink)], relaying, stopping, meter, self._bells)
             log.info("scoreboard.stopping")
             for helper in helpers:
                 helper.cancel()

@@ -151,6 +151,7 @@ class Desk:
             delay=self._debounce_seconds if mode == "background" else None,
         )
         if submission.is_new:
+            self._outbox.store.wake(CHANNEL)
             self._created(len(new))
             await self._shown.tell(section_id)
         seconds = WAIT_SECONDS if mode == "interactive" else 0.0

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import psycopg
 import pytest
 
+from carrick.outbox.postgres import hearing
 from carrick.testing import Clock, PostgresClock, SqliteClock
 from carrick.wiring import migrate
 from tests.conftest import emptied, sweep, sweeper
 from tests.phone import Phone
+from tests.pooler import pooled
 from tests.postgres_server import drop_database, fresh_database, versions
 from tests.scenario.leading import KEYS, Hall, Story, Tell
 from tests.scenario.queries import Connection
@@ -78,20 +81,26 @@ def shared(request: pytest.FixtureRequest) -> Shared:
     return Shared(dsn, PostgresClock(dsn))
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def tell(request: pytest.FixtureRequest, sqlite_path: Path) -> Tell:
-    """Runs a story on that database."""
-    on_sqlite = request.param == "sqlite"
-    url = f"sqlite:///{sqlite_path}" if on_sqlite else emptied(versions()[0])
-    clock: Clock = SqliteClock(sqlite_path) if on_sqlite else PostgresClock(url)
+@pytest.fixture(params=["sqlite", "postgres", "behind a pooler"])
+def tell(request: pytest.FixtureRequest, sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tell]:
+    """Runs a story on that database. Behind a pooler in transaction mode nothing helps who hears nothing but itself."""
+    monkeypatch.setattr(hearing, "PROOF_SECONDS", 0.5)
+    with ExitStack() as stack:
+        if request.param == "sqlite":
+            url, clock, poll = f"sqlite:///{sqlite_path}", cast(Clock, SqliteClock(sqlite_path)), "0.2"
+        else:
+            url = emptied(versions()[0])
+            clock, poll = PostgresClock(url), "0.2"
+        if request.param == "behind a pooler":
+            url, poll = stack.enter_context(pooled("small", url)), "30"
 
-    def run(story: Story, **changed: str) -> None:
-        async def main() -> None:
-            settings = {"SCORE_POLL_SECONDS": "0.2", **KEYS, **changed}
-            async with service(url, state=None, **settings) as running, Phone(running.url) as robin:
-                await robin.sign_in()
-                await story(Hall(running, robin, clock))
+        def run(story: Story, **changed: str) -> None:
+            async def main() -> None:
+                settings = {"SCORE_POLL_SECONDS": poll, **KEYS, **changed}
+                async with service(url, state=None, **settings) as running, Phone(running.url) as robin:
+                    await robin.sign_in()
+                    await story(Hall(running, robin, clock))
 
-        asyncio.run(main())
+            asyncio.run(main())
 
-    return run
+        yield run

@@ -1,20 +1,33 @@
-"""Behind a pooler in transaction mode every transaction may meet another session: nothing may be kept in one."""
+"""Behind a pooler in transaction mode every transaction may meet another session, and no notification is heard."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
+from carrick.checkup import examine
 from carrick.entry import State
+from carrick.ops.doctor import Finding
 from carrick.outbox.channel import Mode
+from carrick.outbox.postgres import hearing
 from carrick.outbox.postgres.connections import Connection, Connections
 from carrick.outbox.postgres.store import PostgresStore
 from carrick.relay.relay import Relay, RelaySettings
+from carrick.settings import read_settings
 from carrick.testing.samples import claim, declare, put_run, sample, states
+from tests.conftest import emptied
 from tests.contract.scripted_sink import ScriptedSink
+from tests.osm import EAGLES
+from tests.phone import Phone
+from tests.pooler import pooled, pooler_names
+from tests.ports import free_port
+from tests.postgres_server import versions
+from tests.scenario.leading import KEYS
+from tests.service import service, serving
 
 SESSION_STATE = """
 select (select count(*) from pg_prepared_statements) + (select count(*) from pg_listening_channels())
@@ -67,3 +80,51 @@ def test_every_write_under_a_lease_needs_no_session(store: PostgresStore) -> Non
     assert store.take_duty("janitor:things", "relay-1", 60)
     assert store.fail_gate("things", "*", "down", cap_seconds=60) > 0
     assert len(store.entries("things").lines) == 2
+
+
+@pytest.mark.parametrize("pooler", pooler_names())
+def test_points_given_at_one_replica_reach_a_display_at_the_other_which_says_that_it_hears_nothing(
+    pooler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hearing, "PROOF_SECONDS", 0.5)
+    past = emptied(versions()[0])
+
+    async def main(url: str) -> None:
+        port = free_port()
+        async with (
+            service(url, state=None, **KEYS) as one,
+            Phone(one.url) as robin,
+            serving(one.osm, url, port, EXPOSED_DOMAIN=one.url, **KEYS) as two,
+        ):
+            await robin.sign_in()
+            bearer = {"Authorization": f"Bearer {await one.device_token()}"}
+            for replica in (one, two):
+                while (ready := (await replica.get("/api/ready"))[1])["status"] != "degraded":  # noqa: ASYNC110  a server rings no event
+                    await asyncio.sleep(0.05)
+                assert "pooler in transaction mode" in ready["problem"]
+            assert (await two.get("/api/v1/patrols", **bearer))[0] == 200
+            async with two.session.ws_connect(f"{two.url}/ws/device", headers=bearer) as display:
+                await display.receive_json()  # nobody knows what was missed before
+                status, _ = await robin.give({EAGLES: 5})
+                assert status == 200
+                assert await display.receive_json() == {"type": "refresh-scores"}
+
+    with pooled(pooler, past) as behind:
+        asyncio.run(main(behind))
+
+
+@pytest.mark.parametrize("pooler", pooler_names())
+def test_the_doctor_warns_of_a_pooler_through_which_nothing_is_heard(
+    postgres_dsn: str, pooler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hearing, "PROOF_SECONDS", 0.2)
+
+    def listening(url: str) -> Finding:
+        found = examine(read_settings({"DATABASE_URL": url}, Path("no .env file")))
+        return next(finding for finding in found if finding.name == "listening")
+
+    assert listening(postgres_dsn).status == "OK"
+    with pooled(pooler, postgres_dsn) as behind:
+        finding = listening(behind)
+    assert finding.status == "WARN"
+    assert "past the pooler" in finding.remedy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -14,9 +14,10 @@ from carrick.entry import Line
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):
-    """The database answers."""
+    """The database answers. Degraded: everything is right and slower, for that reason."""
 
-    status: str = "ready"
+    status: Literal["ready", "degraded"] = "ready"
+    problem: str = ""
     mode: str = "send"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -39,14 +38,14 @@ class Engine:
         cycle: Callable[[], Awaitable[Tally]],
         catching_up: Callable[[], bool],
         diagnose: Callable[[], Awaitable[answers.Diagnostics]],
-        put: Callable[[], None],
+        problem: Callable[[], str],
     ) -> None:
         self.mode = mode
         self.cycle = cycle
         self.catching_up = catching_up
         self.diagnose = diagnose
-        self.put = put
-        """Called after something was put: wakes the relay of this process."""
+        self.problem = problem
+        """Why it is ready and slower than it should be; empty while it is not."""
 
 
 class Api:
@@ -71,7 +70,7 @@ class Api:
     def _public(self) -> list[Route]:
         return [
             liveness(),
-            readiness(partial(self._threads.call, self._store.check_schema), answers.Ready(mode=self._engine.mode)),
+            readiness(self._ready, answers.Ready(mode=self._engine.mode)),
             Route(
                 method="POST",
                 path="/api/v1/events",
@@ -160,6 +159,12 @@ class Api:
             raise Problem(404, "not_found", f"{request.method} {request.path}: Not Found")
         self._token.admit(request)
 
+    async def _ready(self) -> answers.Ready:
+        """Raises StoreError."""
+        await self._threads.call(self._store.check_schema)
+        problem = self._engine.problem()
+        return answers.Ready(status="degraded" if problem else "ready", problem=problem, mode=self._engine.mode)
+
     async def take_events(self, call: Call[None, Event | list[Event]]) -> answers.Taken:
         entries = entries_of(call.body, _traceparent(call))
         key = call.headers.get("Idempotency-Key")
@@ -169,7 +174,6 @@ class Api:
             ids = await self._threads.call(self._put, entries, key, call.raw)
         except (InvalidInput, KeyReused) as error:
             raise await self._threads.call(refusal, error, entries, self._store) from None
-        self._engine.put()
         return answers.Taken(ids=ids)
 
     def _put(self, entries: Sequence[NewEntry], key: str | None, raw: bytes) -> Sequence[UUID]:
@@ -237,7 +241,6 @@ class Api:
             spread_seconds=asked.spread_seconds,
             dry_run=asked.dry_run,
         )
-        self._engine.put()
         return answers.Redriven(redriven=count, dry_run=asked.dry_run)
 
     async def unclaim_stuck(self, call: Call[None, answers.UnclaimStuck | None]) -> answers.Unclaimed:
@@ -248,7 +251,6 @@ class Api:
                 self._store.count_expired(CHANNEL),
             )
         )
-        self._engine.put()
         return answers.Unclaimed(unclaimed=count, expired_younger=younger)
 
     async def diagnostics(self, _: Call[Any, Any]) -> answers.Diagnostics:

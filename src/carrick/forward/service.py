@@ -85,7 +85,7 @@ class Forwarder:
             cycle=relay.cycle if sends else _no_cycle,
             catching_up=lambda: relay.catching_up,
             diagnose=self._diagnose,
-            put=lambda: bells.ring(CHANNEL),
+            problem=lambda: bells.problem,
         )
         token = AdminToken(settings.admin_token, settings.trusted_proxies)
         if settings.internal_admin_enabled and not token.is_set and not is_this_machine(settings.host):

@@ -162,6 +162,17 @@ def clock(difference_seconds: float) -> Finding:
     return warned("clock", detail, "let both machines follow a time server (chrony, systemd-timesyncd)")
 
 
+def listening(problem: str) -> Finding:
+    """What one process puts wakes the relays of the others."""
+    if not problem:
+        return fine("listening", "notifications of the database arrive")
+    remedy = (
+        "give relays and services a DATABASE_URL that goes past the pooler, or its session mode; "
+        "until then they look every second, and nothing is lost"
+    )
+    return warned("listening", problem, remedy)
+
+
 def redis(problem: str | None) -> Finding:
     """Redis can be written to. Without it everything stays correct, on the database alone."""
     if problem is None:

@@ -7,6 +7,7 @@ nothing when the lease has moved on: zero means "lease lost" (G3).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
@@ -30,6 +31,7 @@ from carrick.entry import (
     TenantWaiting,
 )
 from carrick.outbox.channel import Channel
+from carrick.outbox.waking import Ring
 
 RECEIPT_DAYS = 30
 MOST_TENANTS = 200
@@ -253,6 +255,15 @@ class Store(Protocol):
 
     def take_duty(self, duty: str, owner: str, seconds: float) -> bool:
         """Whether this owner has that duty for so long from now: it had it already, or nobody else has."""
+
+    def wake(self, *channels: str) -> None:
+        """Something in these channels may be due, and is committed: relays of this process look at once.
+
+        What this store does by its own transactions calls it; who puts in a transaction of the caller's may.
+        """
+
+    def waking(self, ring: Ring) -> AbstractContextManager[None]:
+        """Within it, `wake` calls that."""
 
     def watch(self) -> Watch:
         """Tells when something may have been put into channels while relays rest."""

@@ -25,10 +25,15 @@ class Leg(NamedTuple):
 
 
 async def run_crew(
-    store: Store, legs: Sequence[Leg], settings: RelaySettings, stopping: asyncio.Event, meter: Meter | None = None
+    store: Store,
+    legs: Sequence[Leg],
+    settings: RelaySettings,
+    stopping: asyncio.Event,
+    meter: Meter | None = None,
+    bells: Bells | None = None,
 ) -> dict[str, Tally]:
     """Deliver all channels until asked to stop; what became of the entries, by channel."""
-    bells = Bells(store)
+    bells = bells or Bells(store)
     threads = Threads(2)
     relays = {
         leg.channel.name: Relay(

@@ -8,22 +8,29 @@ import random
 from collections import defaultdict
 
 from carrick.entry import Batch
-from carrick.errors import StoreError
+from carrick.errors import NothingHeard, StoreError
 from carrick.outbox.store import Store, Watch
 
 log = logging.getLogger("carrick.relay")
 
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
+DEAF_POLL_SECONDS = 1.0
+"""Where nothing can be heard, relays look so often."""
+DEAF_POLLS = 600
+"""So often, before it is tried again to listen: what is tried behind a pooler stays in its sessions."""
 
 
 class Bells:
-    """One bell per channel, rung by puts wherever they happen."""
+    """One bell per channel, rung by puts: those of this process directly, those of others through the database."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._bells: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._watch: Watch | None = None
+        self._failures = 0
+        self.problem = ""
+        """Why nothing can be heard; empty while it can."""
 
     def of(self, channel: str) -> asyncio.Event:
         """The bell that the channel's relay listens to."""
@@ -46,21 +53,41 @@ class Bells:
         )
 
     async def listen(self) -> None:
-        """Ring for every put, until cancelled; a database that cannot be heard is asked again, ever less often."""
-        failures = 0
+        """Ring for every put, until cancelled. Where nothing can be heard, ring often, so that relays look."""
+        loop = asyncio.get_running_loop()
+
+        def ring(channel: str) -> None:
+            loop.call_soon_threadsafe(self.ring, channel)
+
+        with self._store.waking(ring):
+            await self._listen()
+
+    async def _listen(self) -> None:
         while True:
             try:
-                self._watch = watch = self._store.watch()
-                while True:
-                    self.ring(await watch.next())
-                    failures = 0
+                await self._hear()
+            except NothingHeard as error:
+                self.problem = str(error)
+                log.warning(
+                    "relay.hears_nothing", extra={"error": str(error), "looks_every_seconds": DEAF_POLL_SECONDS}
+                )
+                for _ in range(DEAF_POLLS):
+                    self.ring()
+                    await asyncio.sleep(DEAF_POLL_SECONDS)
             except (StoreError, OSError) as error:
-                pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(failures, 10))
+                pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(self._failures, 10))
                 pause *= random.uniform(0.5, 1.0)  # noqa: S311  no secret
-                failures += 1
+                self._failures += 1
                 log.warning("relay.not_listening", extra={"error": str(error), "again_in_seconds": round(pause, 1)})
                 await asyncio.sleep(pause)
-            finally:
-                opened, self._watch = self._watch, None
-                if opened is not None:
-                    await opened.close()
+
+    async def _hear(self) -> None:
+        """Ring for every put, until that fails."""
+        self._watch = watch = self._store.watch()
+        try:
+            while True:
+                self.ring(await watch.next())
+                self._failures, self.problem = 0, ""
+        finally:
+            self._watch = None
+            await watch.close()

@@ -8,13 +8,17 @@ import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
-from carrick.errors import StoreError
+from carrick.errors import NothingHeard, StoreError
 from carrick.state.kv import Gap, Heard, Message
 
 log = logging.getLogger("carrick.state")
 
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
+LOOK_SECONDS = 1.0
+"""Where nothing can be heard, whoever is subscribed is told so often to look."""
+LOOKS = 600
+"""So often, before it is tried again to listen: what is tried behind a pooler stays in its sessions."""
 MOST_WAITING = 1_000
 """Messages that wait for a slow subscriber; then its connections wait."""
 
@@ -29,7 +33,10 @@ async def never_switches(_: StoreError) -> bool:
 
 
 async def hear(listen: Listen, where: str, lost: Lost = never_switches) -> AsyncGenerator[Heard, None]:
-    """Listen for ever. A Gap comes first, after every loss, and again when it listens anew."""
+    """Listen for ever. A Gap comes first, after every loss, and again when it listens anew.
+
+    Where nothing can be heard, one comes every second.
+    """
     failures = 0
     untold = True
     while True:
@@ -38,6 +45,14 @@ async def hear(listen: Listen, where: str, lost: Lost = never_switches) -> Async
                 async for text in texts:
                     failures, untold = 0, True
                     yield Message(text) if text is not None else Gap(f"{where}: listening from now on")
+        except NothingHeard as error:
+            log.warning(
+                "state.hears_nothing",
+                extra={"where": where, "error": str(error), "looks_every_seconds": LOOK_SECONDS},
+            )
+            for _ in range(LOOKS):
+                yield Gap(f"{where}: {error}")
+                await asyncio.sleep(LOOK_SECONDS)
         except StoreError as error:
             pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(failures, 10))
             failures += 1

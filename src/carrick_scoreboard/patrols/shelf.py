@@ -46,10 +46,18 @@ class Shelved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shelf:
-    """Reads and writes."""
+    """Reads and writes. `told` learns which sections this process has changed."""
 
-    def __init__(self, kv: Kv, *, kept_seconds: int, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        kv: Kv,
+        *,
+        kept_seconds: int,
+        now: Callable[[], datetime],
+        told: Callable[[int], None] = lambda _: None,
+    ) -> None:
         self._kv = kv
+        self._told = told
         self._kept_seconds = kept_seconds
         self._now = now
         self._last: dict[int, SectionScores] = {}
@@ -59,6 +67,15 @@ class Shelf:
         keys = [keys_of(*pair) for pair in pairs]
         found = await self._kv.get_many(list({key: None for some in keys for key in some}))
         return [self._shelved(pair[0], some, found) for pair, some in zip(pairs, keys, strict=True)]
+
+    async def shown(self, section_ids: Sequence[int]) -> dict[int, object]:
+        """Scores and colours of these sections as anybody sees them, to be compared."""
+        found: dict[int, object] = {}
+        for start in range(0, len(section_ids), MOST_AT_ONCE):
+            some = section_ids[start : start + MOST_AT_ONCE]
+            for section_id, shelved in zip(some, await self.look([(one, 0) for one in some]), strict=True):
+                found[section_id] = (shelved.scores, shelved.colors)
+        return found
 
     def _shelved(self, section_id: int, keys: tuple[str, ...], found: Mapping[str, bytes]) -> Shelved:
         scores, failure, own_failure, term, colors, block, budget = (found.get(key) for key in keys)
@@ -124,8 +141,11 @@ class Shelf:
             await self.put_scores(section_id, msgspec.structs.replace(scores, valid_until=long_ago))
 
     async def tell(self, section_id: int) -> None:
-        """Devices and boards of the section read again."""
-        await self._kv.publish(CHANGES, str(section_id))
+        """Devices and boards of the section read again: those of this process whether messages arrive or not."""
+        try:
+            await self._kv.publish(CHANGES, str(section_id))
+        finally:
+            self._told(section_id)
 
     async def put_term(self, section_id: int, user_id: int, term: Term) -> None:
         """What a profile said."""

@@ -123,12 +123,12 @@ class BoardPages:
     async def _tell(self, request: web.Request, socket: web.WebSocketResponse, due: asyncio.Event) -> None:
         while True:
             await due.wait()
-            due.clear()
             try:
                 await self._link(request)
             except Problem:
                 await socket.close(code=WSCloseCode.POLICY_VIOLATION, message=b"the link was ended")
                 return
+            due.clear()  # whatever was told by now is read after this
             await socket.send_str(REFRESH)
 
     async def _link(self, request: web.Request) -> BoardLink:

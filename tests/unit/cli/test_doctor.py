@@ -100,6 +100,7 @@ def test_where_nothing_is_configured_everything_is_well_and_said_to_be_so(place:
         "transactions",
         "dead_rows",
         "clock",
+        "listening",
         "redis",
         "kafka",
         "cloud",

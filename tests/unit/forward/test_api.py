@@ -68,6 +68,7 @@ class Forwarder:
         self._cycle = cycle
         self._admin = admin
         self._token = token
+        self.problem = ""
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Said:
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
@@ -100,7 +101,7 @@ class Forwarder:
                 cycle=self._cycle,
                 catching_up=lambda: False,
                 diagnose=no_diagnosis,
-                put=lambda: None,
+                problem=lambda: self.problem,
             )
             with closing(Threads(2)) as threads:
                 api = Api(self.store, threads, engine, AdminToken(self._token), admin=self._admin)
@@ -116,6 +117,12 @@ class Forwarder:
 @pytest.fixture
 def forwarder(store: SqliteStore) -> Forwarder:
     return Forwarder(store)
+
+
+def test_readiness_says_why_it_works_slower(forwarder: Forwarder) -> None:
+    assert forwarder.ask("GET", "/api/ready") == (200, {"status": "ready", "problem": "", "mode": "send"})
+    forwarder.problem = "nothing is heard"
+    assert forwarder.ask("GET", "/api/ready")[1]["status"] == "degraded"
 
 
 FAULTS: dict[str, tuple[dict[str, Any], int, str, str]] = {

@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
+import pytest
+
 from carrick.entry import Batch
-from carrick.errors import StoreUnavailable
+from carrick.errors import NothingHeard, StoreUnavailable
 from carrick.outbox.store import Store, Watch
+from carrick.outbox.waking import Waking
 from carrick.relay import wake
 from carrick.relay.wake import Bells
 
@@ -35,10 +38,11 @@ class Script:
         self.closed += 1
 
 
-class Watched:
+class Watched(Waking):
     """As much of a store as bells need."""
 
     def __init__(self, open_watch: Callable[[], Watch]) -> None:
+        super().__init__()
         self.watch = open_watch
 
 
@@ -115,5 +119,58 @@ def test_claims_go_to_the_watch_that_listens_and_to_none_before_and_after() -> N
         await asyncio.wait([listening])
         await claim()
         assert script.claims == [("a", "me", {"max_rows": 1, "max_bytes": 2, "fresh_seconds": None})]
+
+    asyncio.run(main())
+
+
+def test_where_nothing_can_be_heard_the_bells_ring_again_and_again_and_the_reason_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wake, "DEAF_POLL_SECONDS", 0.0)
+
+    async def main() -> None:
+        script, opened = Script(), 0
+
+        def open_watch() -> Script:
+            nonlocal opened
+            opened += 1
+            script.reports.put_nowait(NothingHeard())
+            return script
+
+        bells = Bells(cast(Store, Watched(open_watch)))
+        bell = bells.of("a")
+        listening = asyncio.create_task(bells.listen())
+        for _ in range(wake.DEAF_POLLS - 1):
+            await bell.wait()
+            bell.clear()
+        assert (opened, script.closed) == (1, 1), "it does not listen again and again"
+        assert "pooler" in bells.problem
+        await bell.wait()
+        bell.clear()
+        await bell.wait()
+        assert opened == 2
+        script.reports.put_nowait("a")
+        listening.cancel()
+        await asyncio.wait([listening])
+
+    asyncio.run(main())
+
+
+def test_what_this_process_puts_rings_at_once_though_nothing_can_be_heard() -> None:
+    async def main() -> None:
+        script = Script()
+        store = Watched(lambda: script)
+        bells = Bells(cast(Store, store))
+        mine, other = bells.of("mine"), bells.of("other")
+        store.wake("mine")
+        listening = asyncio.create_task(bells.listen())
+        await asyncio.sleep(0)
+        assert not mine.is_set(), "nobody is asked before it listens"
+        await asyncio.to_thread(store.wake, "mine")
+        await mine.wait()
+        assert not other.is_set()
+        listening.cancel()
+        await asyncio.wait([listening])
+        store.wake("mine")
 
     asyncio.run(main())

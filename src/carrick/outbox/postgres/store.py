@@ -72,15 +72,17 @@ from carrick.outbox.store import (
     MOST_TROUBLED,
     RECEIPT_DAYS,
 )
+from carrick.outbox.waking import Waking
 from carrick.outbox.wording import cleaned, intent_text
 
 MAX_REASON = 2_000
 
 
-class PostgresStore:
+class PostgresStore(Waking):
     """The outbox in one PostgreSQL database (13 or later)."""
 
     def __init__(self, dsn: str) -> None:
+        super().__init__()
         self._dsn = dsn
         self._connections = Connections(dsn)
         self._marks = Marks()
@@ -107,11 +109,15 @@ class PostgresStore:
 
     def put(self, entry: NewEntry) -> Put:
         with self._connections.connection() as connection:
-            return run(connection, put_steps(entry))
+            answer = run(connection, put_steps(entry))
+        self.wake(entry.channel)
+        return answer
 
     def put_many(self, entries: Sequence[NewEntry]) -> Sequence[Put]:
         with self._connections.connection() as connection, connection.transaction():
-            return run(connection, put_many_steps(entries, can_bulk=True))
+            answers = run(connection, put_many_steps(entries, can_bulk=True))
+        self.wake(*{entry.channel for entry in entries})
+        return answers
 
     def put_once(self, key: str, body_hash: bytes, entries: Sequence[NewEntry]) -> list[UUID]:
         with self._connections.connection() as connection, connection.transaction():
@@ -123,7 +129,8 @@ class PostgresStore:
                 return list(ids)
             made = [put.id for put in run(connection, put_many_steps(entries, can_bulk=True))]
             _asked(connection, "fill_receipt", key=key, ids=made)
-            return made
+        self.wake(*{entry.channel for entry in entries})
+        return made
 
     def claim(
         self,
@@ -230,7 +237,9 @@ class PostgresStore:
     def release_expired(self, channel: str, *, older_than_seconds: float = 0) -> int:
         check_finite("older_than_seconds", older_than_seconds)
         self._marks.forget()
-        return int(self._value("release_expired", channel=channel, older_than_seconds=older_than_seconds))
+        returned = int(self._value("release_expired", channel=channel, older_than_seconds=older_than_seconds))
+        self.wake(channel)
+        return returned
 
     def count_expired(self, channel: str) -> int:
         self._check_channel(channel)
@@ -251,6 +260,7 @@ class PostgresStore:
             check_closed_by(closed_by)
         self._rows("open_gate", channel=channel, scope=scope, closed_by=closed_by)
         self._marks.forget()
+        self.wake(channel)
 
     def fail_gate(self, channel: str, scope: str, reason: str, *, cap_seconds: float, probe: bool = False) -> float:
         check_scope(scope)
@@ -275,7 +285,7 @@ class PostgresStore:
     ) -> int:
         check_finite("spread_seconds", spread_seconds)
         self._marks.forget()
-        return int(
+        redriven = int(
             self._value(
                 "redrive",
                 channel=channel,
@@ -286,6 +296,8 @@ class PostgresStore:
                 dry_run=dry_run,
             )
         )
+        self.wake(channel)
+        return redriven
 
     def discard(self, channel: str, ids: Sequence[UUID]) -> int:
         return int(self._value("discard", channel=channel, ids=[check_token(entry_id) for entry_id in ids]))

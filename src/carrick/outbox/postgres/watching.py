@@ -1,7 +1,4 @@
-"""Tells when something was put, through LISTEN on a connection of its own, and claims it there.
-
-Behind a pooler in transaction mode nothing is ever heard; then the relay finds entries when its poll comes round.
-"""
+"""Tells when something was put, through LISTEN on a connection of its own, and claims it there."""
 
 from __future__ import annotations
 
@@ -17,8 +14,8 @@ from psycopg.pq.abc import PGresult
 
 from carrick.entry import Batch
 from carrick.outbox.postgres.claiming import Claim, batch_of, new_claim
-from carrick.outbox.postgres.connections import set_loaders
 from carrick.outbox.postgres.failures import map_errors
+from carrick.outbox.postgres.hearing import Ears
 from carrick.outbox.postgres.putting import PACKAGE
 from carrick.outbox.statement import query
 
@@ -58,16 +55,17 @@ class PostgresWatch:
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._ears: Ears | None = None
+        self._ears: ClaimingEars | None = None
 
     async def next(self) -> str | None:
-        """The channel that somebody put into. A new connection may have missed something: then it may be any."""
+        """The channel that somebody put into. A new connection may have missed something: then it may be any.
+
+        Raises NothingHeard behind a pooler in transaction mode.
+        """
         with map_errors():
             if self._ears is None or self._ears.connection.closed:
                 await self.close()
-                connection = await psycopg.AsyncConnection.connect(self._dsn, autocommit=True)
-                await connection.execute(f"listen {NOTIFICATIONS}")
-                self._ears = Ears(connection)
+                self._ears = await ClaimingEars.open(self._dsn, NOTIFICATIONS)
                 return None
             return await self._ears.hear()
 
@@ -93,36 +91,18 @@ class PostgresWatch:
             self._ears = None
 
 
-class Ears:
-    """Reads what comes on a connection that listens, and claims there.
+class ClaimingEars(Ears):
+    """Claims where it listens: its session is awake, and no thread is needed."""
 
-    The event loop watches its socket all the time: asking psycopg for each notification, or each answer, would begin
-    and end that for every one of them, before the relay that is to be woken gets its turn.
-    """
-
-    def __init__(self, connection: psycopg.AsyncConnection) -> None:
-        self.connection = connection
-        self._socket = connection.fileno()
-        self._loop = asyncio.get_running_loop()
-        self._stirred = asyncio.Event()
-        self._fault: psycopg.Error | None = None
-        self._has_heard = False
+    def __init__(self, connection: psycopg.AsyncConnection, dsn: str) -> None:
+        super().__init__(connection, dsn)
         self._claiming = False
         self._is_prepared = False
-        set_loaders(connection)
-        self._loop.add_reader(self._socket, self._read)
-
-    async def hear(self) -> str:
-        """The payload of the next notification. Raises psycopg's error when the connection is lost."""
-        while (heard := self.connection.pgconn.notifies()) is None:
-            await self._stir()
-        self._has_heard = True
-        return heard.extra.decode()
 
     @property
     def can_claim(self) -> bool:
-        """What has heard a notification is surely a session of its own, so that a statement may be prepared in it."""
-        return self._has_heard and not self._claiming and self._fault is None
+        """What hears is surely a session of its own, so that a statement may be prepared in it."""
+        return not self._claiming and self._fault is None
 
     async def claim(self, claim: Claim) -> list[tuple[Any, ...]]:
         """The rows of what is claimed. Without marks, which matter while much is claimed. Raises psycopg's errors.
@@ -148,10 +128,6 @@ class Ears:
         reader = Transformer(self.connection)
         reader.set_pgresult(result)
         return reader.load_rows(0, result.ntuples, tuple)
-
-    async def close(self) -> None:
-        self._fail(psycopg.OperationalError("the connection was closed"))
-        await self.connection.close()
 
     async def _prepare(self) -> None:
         """Each way to claim becomes a statement of this session, of its own name."""
@@ -187,25 +163,3 @@ class Ears:
         while self.connection.pgconn.is_busy():
             await self._stir()
         return self.connection.pgconn.get_result()
-
-    async def _stir(self) -> None:
-        """Return when something has come. Raises the fault of the connection."""
-        if self._fault is None:
-            self._stirred.clear()
-            await self._stirred.wait()
-        if self._fault is not None:
-            raise self._fault
-
-    def _read(self) -> None:
-        try:
-            self.connection.pgconn.consume_input()
-        except psycopg.Error as error:
-            self._fail(error)
-        self._stirred.set()
-
-    def _fail(self, fault: psycopg.Error) -> None:
-        """Nothing more is read; whoever waits is told."""
-        if self._fault is None:
-            self._fault = fault
-            self._loop.remove_reader(self._socket)
-        self._stirred.set()

@@ -71,16 +71,18 @@ from carrick.outbox.store import (
     MOST_TENANTS,
     MOST_TROUBLED,
 )
+from carrick.outbox.waking import Waking
 from carrick.outbox.wording import intent_text
 
 MOST_REDRIVEN = 2**31 - 1
 MOST_PRUNED = 1_000_000
 
 
-class SqliteStore:
+class SqliteStore(Waking):
     """The outbox in one SQLite file (WAL mode, durable commits). Other processes may use the file at the same time."""
 
     def __init__(self, path: str | Path) -> None:
+        super().__init__()
         self._database = Database(path)
         self._puts = GroupCommit(self._database)
 
@@ -104,11 +106,15 @@ class SqliteStore:
             return declaring.channels(connection)
 
     def put(self, entry: NewEntry) -> Put:
-        return self._puts.put(entry)
+        answer = self._puts.put(entry)
+        self.wake(entry.channel)
+        return answer
 
     def put_many(self, entries: Sequence[NewEntry]) -> Sequence[Put]:
         with self._database.write() as connection:
-            return run(connection, put_many_steps(entries, can_bulk=True))
+            answers = run(connection, put_many_steps(entries, can_bulk=True))
+        self.wake(*{entry.channel for entry in entries})
+        return answers
 
     def watch(self) -> SqliteWatch:
         return SqliteWatch(self._database.path)
@@ -122,7 +128,8 @@ class SqliteStore:
             made = [put.id for put in run(connection, put_many_steps(entries, can_bulk=True))]
             ids = msgspec.json.encode(made).decode()
             rows(connection, "fill_receipt", key=key, body_hash=body_hash, ids=ids)
-            return made
+        self.wake(*{entry.channel for entry in entries})
+        return made
 
     def claim(
         self,
@@ -210,7 +217,9 @@ class SqliteStore:
             known = declaring.known_channel(connection, channel)
             now = rows(connection, "now")[0][0]
             before = now - span(min(older_than_seconds, LONGEST_GATE_SECONDS))
-            return expiring.return_expired(connection, known, now, before)
+            returned = expiring.return_expired(connection, known, now, before)
+        self.wake(channel)
+        return returned
 
     def count_expired(self, channel: str) -> int:
         with self._database.read() as connection:
@@ -235,6 +244,7 @@ class SqliteStore:
             check_closed_by(closed_by)
         with self._database.write() as connection:
             gating.open_gate(connection, channel, scope, closed_by)
+        self.wake(channel)
 
     def fail_gate(self, channel: str, scope: str, reason: str, *, cap_seconds: float, probe: bool = False) -> float:
         check_scope(scope)
@@ -265,7 +275,8 @@ class SqliteStore:
             seqs = retention.dead_entries(connection, channel, wanted, reason, max_rows)
             if not dry_run:
                 retention.redrive(connection, channel, seqs, spread_seconds)
-            return len(seqs)
+        self.wake(channel)
+        return len(seqs)
 
     def discard(self, channel: str, ids: Sequence[UUID]) -> int:
         wanted = [check_token(entry_id) for entry_id in ids]

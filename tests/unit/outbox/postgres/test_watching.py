@@ -12,13 +12,14 @@ import pytest
 from psycopg import IsolationLevel
 
 from carrick.entry import Batch, State
-from carrick.errors import StoreUnavailable
+from carrick.errors import NothingHeard, StoreUnavailable
 from carrick.outbox.channel import Channel
 from carrick.outbox.outbox import Outbox
-from carrick.outbox.postgres import watching
+from carrick.outbox.postgres import hearing, watching
 from carrick.outbox.postgres.store import PostgresStore
 from carrick.outbox.postgres.watching import PostgresWatch
 from carrick.testing.samples import sample
+from tests.pooler import pooled, pooler_names
 
 
 def ask(dsn: str, *statements: str) -> None:
@@ -107,6 +108,46 @@ def test_a_put_notifies_who_has_gone_to_rest_since_its_transaction_took_its_snap
     assert heard == ["c", "the end"]
 
 
+@pytest.mark.parametrize("pooler", pooler_names())
+def test_who_listens_behind_a_pooler_in_transaction_mode_is_told_that_nothing_is_heard(
+    newest_postgres_dsn: str, pooler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hearing, "PROOF_SECONDS", 0.1)
+
+    async def main(behind: str) -> Batch | None:
+        watch = PostgresWatch(behind)
+        with pytest.raises(NothingHeard, match="pooler in transaction mode"):
+            await watch.next()
+        return await watch.claim("c", "me", **ASKED)
+
+    with pooled(pooler, newest_postgres_dsn) as behind:
+        assert asyncio.run(main(behind)) is None
+
+
+def test_who_hears_nothing_for_long_proves_that_it_could(
+    newest_postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hearing, "SILENCE_SECONDS", 0.01)
+
+    async def main() -> None:
+        watch = PostgresWatch(newest_postgres_dsn)
+        await watch.next()
+        waiting = asyncio.create_task(watch.next())
+        async with await psycopg.AsyncConnection.connect(newest_postgres_dsn, autocommit=True) as listener:
+            await listener.execute(f"listen {hearing.PROOFS}".encode())
+            async for _ in listener.notifies(stop_after=3):
+                """It proves itself again and again."""
+        assert not waiting.done()
+        await asyncio.to_thread(ask, newest_postgres_dsn, "notify carrick_put, 'a'")
+        assert await waiting == "a"
+        monkeypatch.setattr(hearing, "PROOF_SECONDS", 0.0)
+        with pytest.raises(NothingHeard):
+            await watch.next()
+        await watch.close()
+
+    asyncio.run(main())
+
+
 ASKED: dict[str, Any] = {"max_rows": 10, "max_bytes": 100_000, "fresh_seconds": None}
 
 
@@ -166,18 +207,15 @@ def test_nothing_due_is_an_empty_claim(store: PostgresStore) -> None:
     assert len(claimed(store)) == 0
 
 
-def test_who_has_heard_nothing_does_not_claim(store: PostgresStore) -> None:
-    """Behind a pooler that shares connections nothing is heard, and nothing may be prepared."""
-
+def test_who_does_not_listen_yet_or_any_more_does_not_claim(store: PostgresStore) -> None:
     async def main() -> list[Batch | None]:
         watch = store.watch()
         before = await watch.claim("c", "me", **ASKED)
         await watch.next()
-        after = await watch.claim("c", "me", **ASKED)
         await watch.close()
-        return [before, after, await watch.claim("c", "me", **ASKED)]
+        return [before, await watch.claim("c", "me", **ASKED)]
 
-    assert asyncio.run(main()) == [None, None, None]
+    assert asyncio.run(main()) == [None, None]
 
 
 def test_two_do_not_claim_there_at_once(store: PostgresStore, caplog: pytest.LogCaptureFixture) -> None:

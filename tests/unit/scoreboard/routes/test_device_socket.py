@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import aiohttp
 import pytest
 
+from carrick.errors import StoreBusy, StoreError
 from carrick.state.kv import Gap, Heard, Message
 from carrick.testing.state_contract import next_message
 from carrick_scoreboard.patrols.shelf import CHANGES
@@ -178,10 +179,25 @@ class Line:
             self.subscribed -= 1
 
 
+class Wall:
+    """What sections show, in the test's hands."""
+
+    def __init__(self) -> None:
+        self.shows: dict[int, object] = {}
+        self.fault: StoreError | None = None
+        self.looks = 0
+
+    async def shown(self, section_ids: Collection[int]) -> Mapping[int, object]:
+        self.looks += 1
+        if self.fault is not None:
+            raise self.fault
+        return {section_id: self.shows.get(section_id) for section_id in section_ids}
+
+
 def test_all_sections_have_one_subscription_while_somebody_listens_and_a_gap_counts_as_a_change() -> None:
     async def story() -> None:
         line = Line()
-        refreshes = Refreshes(line)  # type: ignore[arg-type]
+        refreshes = Refreshes(line, Wall().shown)  # type: ignore[arg-type]
         one, two = asyncio.Event(), asyncio.Event()
         line.heard.put_nowait(Gap("listening from now on"))
         async with refreshes.listening(7, one.set), refreshes.listening(8, two.set):
@@ -193,5 +209,40 @@ def test_all_sections_have_one_subscription_while_somebody_listens_and_a_gap_cou
             line.heard.put_nowait(Gap("lost for a while"))
             await asyncio.gather(one.wait(), two.wait())
         assert line.subscribed == 0
+
+    asyncio.run(story())
+
+
+def test_where_nothing_is_heard_those_are_told_whose_section_looks_different() -> None:
+    async def story() -> None:
+        line, wall = Line(), Wall()
+        refreshes = Refreshes(line, wall.shown)  # type: ignore[arg-type]
+        rung: list[int] = []
+
+        async def gap() -> list[int]:
+            """Who is told at one more of them."""
+            rung.clear()
+            looks = wall.looks
+            line.heard.put_nowait(Gap("nothing is heard"))
+            while wall.looks == looks:  # noqa: ASYNC110  it is one step away
+                await asyncio.sleep(0)
+            return [*rung]
+
+        line.heard.put_nowait(Gap("nothing is heard"))
+        async with (
+            refreshes.listening(7, lambda: rung.append(7)),
+            refreshes.listening(8, lambda: rung.append(8)),
+        ):
+            assert await gap() == [7, 8]
+            assert await gap() == []
+            wall.shows[8] = "5 points"
+            assert await gap() == [8]
+            wall.shows[7] = "3 points"
+            refreshes.tell(7)
+            assert rung == [8, 7], "what this process has changed is told at once"
+            wall.fault = StoreBusy("the database is held")
+            assert await gap() == []
+            wall.fault = None
+            assert await gap() == [7, 8], "nobody knows what was missed"
 
     asyncio.run(story())
