@@ -112,7 +112,11 @@ def test_credentials_that_are_forgotten_are_counted(world: World, sqlite_path: P
     async def story() -> int:
         threads = Threads(1)
         parts: Any = SimpleNamespace(
-            threads=threads, stored=world.stored, score_meter=world.meter, holding=SimpleNamespace(reconcile=None)
+            threads=threads,
+            stored=world.stored,
+            score_meter=world.meter,
+            holding=SimpleNamespace(reconcile=None),
+            settings=None,
         )
         cleaned = await duties(cast("Parts", parts))["credentials"]()
         threads.close()
