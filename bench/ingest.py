@@ -83,13 +83,14 @@ def serving(arguments: Sequence[str], port: int, **environment: str) -> Iterator
     env = {"PYTHONPATH": path, "PATH": os.environ["PATH"], "PORT": str(port), "METRICS_PORT": "0", **environment}
     with subprocess.Popen([sys.executable, *arguments], cwd=folder, env=env, stderr=subprocess.DEVNULL) as process:
         try:
-            _await(port)
+            wait_for(port)
             yield
         finally:
             process.kill()
 
 
-def _await(port: int) -> None:
+def wait_for(port: int) -> None:
+    """Return when somebody answers on that port."""
     end = time.monotonic() + 20
     while True:
         try:

@@ -111,15 +111,17 @@ async def _fill(clients: Clients, devices: Devices, credentials: Credentials, sh
         await shelf.put_scores(section, SectionScores(patrols=found, cached_at=now, valid_until=until, term_id=1))
         await shelf.put_term(section, 1, Term(found="term", checked_at=now, term_id=1))
     for n in range(DEVICES):
-        _add_device(devices, n, 1 + n % SECTIONS)
+        add_device(devices, n, 1 + n % SECTIONS)
 
 
-def _add_device(devices: Devices, n: int, section_id: int) -> None:
+def add_device(devices: Devices, n: int, section_id: int, *, client_id: str = "display", user_id: int = 1) -> str:
+    """A display of that section, signed in by that user; its token."""
     user_code = "".join("BCDFGHJKLM"[int(d)] for d in f"{n:08}")
-    code = devices.begin(digest(f"code-{n}"), user_code, "display", address="", country="", poll_seconds=5, seconds=300)
+    code = devices.begin(digest(f"code-{n}"), user_code, client_id, address="", country="", poll_seconds=5, seconds=300)
     assert code is not None
-    devices.approve(code, osm_user_id=1, section_id=section_id, name=f"{n}", term_id=None, term_end_date=None)
-    devices.poll(digest(f"code-{n}"), "display", digest(f"token-{n}"))
+    devices.approve(code, osm_user_id=user_id, section_id=section_id, name=f"{n}", term_id=None, term_end_date=None)
+    devices.poll(digest(f"code-{n}"), client_id, digest(f"token-{n}"))
+    return f"token-{n}"
 
 
 class Connection(asyncio.Protocol):
