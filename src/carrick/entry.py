@@ -370,9 +370,10 @@ class Attempt(msgspec.Struct, frozen=True):
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about where one entry stands, as the store knows them at `now`; `explain` makes a sentence of it.
 
-    `gate` is the closed gate that holds it; `blocked_by` the entry of its group that must go first;
-    `group_due_at` when its debounced group is due; `rank_ahead` how many entries of its tenant go before it
-    (counted up to 1000). `attempts` are the last deliveries that did not go through, in their order.
+    `gate` is the closed gate that holds it, or the unsure delivery that it is part of or waits for; `blocked_by` the
+    entry of its group that must go first; `group_due_at` when its debounced group is due; `rank_ahead` how many entries
+    of its tenant go before it (counted up to 1000). `attempts` are the last deliveries that did not go through, in
+    order.
     """
 
     id: UUID

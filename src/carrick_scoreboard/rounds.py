@@ -257,8 +257,7 @@ class Round:
     async def _noted(self, patrol: Patrol, step: Step, base: int) -> str:
         """What is to become what, under the lease; the id of the write. Raises LeaseLost."""
         target = base + step.points
-        entries = [str(entry_id) for entry_id in step.entry_ids]
-        await self._delivery.note({"patrol": patrol.id, "base": base, "target": target, "entries": entries})
+        await self._delivery.note({"patrol": patrol.id, "base": base, "target": target}, step.entry_ids)
         try:
             return await self._call(self._scores.doubt, self._section, patrol.id, step.entry_ids, base, target)
         except InDoubt as error:  # stopped after the note until the lease was over

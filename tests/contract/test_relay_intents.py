@@ -24,10 +24,11 @@ ONE_AT_A_TIME = RelaySettings(owner="relay-1", in_flight=1, poll_seconds=600)
 
 
 class NotingSink(Sink):
-    """Notes an intent, then does what the test says."""
+    """Notes an intent, about the first entry only or about all, then does what the test says."""
 
-    def __init__(self, then: Callable[[Delivery], Awaitable[Report]]) -> None:
+    def __init__(self, then: Callable[[Delivery], Awaitable[Report]], *, about_first: bool = False) -> None:
         self._then = then
+        self._about_first = about_first
         self.intents: list[Any] = []
         self.seen: list[UUID] = []
         self.noted = asyncio.Event()
@@ -35,7 +36,7 @@ class NotingSink(Sink):
     async def deliver(self, delivery: Delivery) -> Report:
         self.intents += [entry.intent for entry in delivery.entries]
         self.seen += [entry.id for entry in delivery.entries]
-        await delivery.note({"about": "to act"})
+        await delivery.note({"about": "to act"}, [delivery.entries[0].id] if self._about_first else None)
         self.noted.set()
         return await self._then(delivery)
 
@@ -122,6 +123,34 @@ def test_a_stop_after_the_note_brings_the_intent_back_with_the_group_and_nothing
         assert (again.seen, again.intents) == (noted, [{"about": "to act"}] * 2)
 
     run(story)
+
+
+def test_a_stop_after_a_note_about_one_entry_leaves_only_that_one_in_doubt(store: Store) -> None:
+    channel = declare(store, mode=Mode.COALESCE)
+    waiting = put_run(store, 2, group_key="g")
+
+    async def story() -> None:
+        sink = NotingSink(no_answer, about_first=True)
+        relay = Relay(store, sink, channel, NO_GRACE)
+        work = asyncio.create_task(relay.run())
+        await sink.noted.wait()
+        relay.stop()
+        await work
+
+    run(story)
+    assert [store.standing(entry_id).frozen for entry_id in waiting] == [True, False]
+    assert [store.standing(entry_id).attempt_count for entry_id in waiting] == [1, 0]
+
+
+def test_a_fault_after_a_note_about_one_entry_leaves_only_that_one_in_doubt(store: Store) -> None:
+    channel = declare(store, mode=Mode.COALESCE)
+    waiting = put_run(store, 2, group_key="g")
+
+    async def story() -> None:
+        await deliver_all_to(store, NotingSink(a_fault, about_first=True), channel)
+
+    run(story)
+    assert [store.standing(entry_id).frozen for entry_id in waiting] == [True, False]
 
 
 def test_a_fault_after_the_note_brings_the_intent_back_with_the_group(store: Store, clock: Clock) -> None:

@@ -193,7 +193,8 @@ class World:
         assert batch.probe == (bool(batch) and self.model.half_open(asked.channel))
         facts = [(self.driven.known(e.id), e.attempt_count, e.crash_count, e.intent) for e in batch]
         taken = [self.model.entries[number] for number, *_ in facts]
-        assert facts == [(entry.number, entry.attempts, entry.crashes, entry.intent) for entry in taken]
+        told = self.model.told(taken)
+        assert facts == [(e.number, e.attempts, e.crashes, intent) for e, intent in zip(taken, told, strict=True)]
         self.judge.check(asked, taken)
         self.model.take(asked.channel, len(self.tokens), taken, lease)
         self.tokens.append(batch.token)
@@ -226,10 +227,14 @@ class World:
         if token >= 0:
             assert self.store.renew(self.tokens[token], seconds) == self.model.renew(token, seconds)
 
-    def note(self, pick: int, intent: Any) -> None:
+    def note(self, pick: int, intent: Any, about: Sequence[int] | None) -> None:
+        """About all that is held, or some of all entries there are."""
         token = self.token(pick)
-        if token >= 0:
-            assert self.store.note(self.tokens[token], intent) == self.model.note(token, intent)
+        if token < 0:
+            return
+        numbers = None if about is None else {number % len(self.driven.ids) for number in about}
+        ids = None if numbers is None else [self.driven.ids[number] for number in numbers]
+        assert self.store.note(self.tokens[token], intent, ids) == self.model.note(token, intent, numbers)
 
     def release(self, pick: int) -> None:
         token = self.token(pick)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Self, TypeVar, overload
 from uuid import UUID
@@ -128,9 +128,12 @@ class Outbox:
         """Let the lease end `seconds` from now; how many entries are still held. Zero: the lease is lost."""
         return self.store.renew(token, seconds)
 
-    def note(self, token: UUID, intent: Any) -> int:
-        """Write down what the delivery is about to do, before it does it. Zero: the lease is lost."""
-        return self.store.note(token, intent)
+    def note(self, token: UUID, intent: Any, ids: Collection[UUID] | None = None) -> int:
+        """Write down what the delivery is about to do, before it does it, and with which entries (None: all).
+
+        Zero: the lease is lost.
+        """
+        return self.store.note(token, intent, ids)
 
     def finish(self, token: UUID, outcomes: Mapping[UUID, Outcome]) -> dict[UUID, State]:
         """Report outcomes; the new state of the entries that this call changed."""

@@ -6,7 +6,7 @@ nothing when the lease has moved on: zero means "lease lost" (G3).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Protocol
@@ -130,8 +130,11 @@ class Store(Protocol):
     def renew(self, token: UUID, seconds: int) -> int:
         """Let the lease end `seconds` from now; how many entries are still held under it."""
 
-    def note(self, token: UUID, intent: Any) -> int:
-        """Write down what the delivery is about to do; how many entries are still held under the lease."""
+    def note(self, token: UUID, intent: Any, ids: Collection[UUID] | None = None) -> int:
+        """Write down what the delivery is about to do, with these entries (None: all); how many are still held.
+
+        Should the worker die then, those entries of a coalesced group come back together, with the intent.
+        """
 
     def finish(self, token: UUID, outcomes: Mapping[UUID, Outcome]) -> dict[UUID, State]:
         """Apply outcomes to entries held under the lease; the new state of those that this call changed.

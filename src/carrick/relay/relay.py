@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Protocol
 from uuid import UUID
@@ -251,31 +251,32 @@ class Relay:
     async def _sent(self, entries: Sequence[Entry], token: UUID, lease: Lease, doubts: dict[UUID, Outcome]) -> Report:
         """What the sink reports, counted.
 
-        A delivery that ends without a report is in doubt once the sink has noted what it is about to do, and from its
-        beginning where the destination is not idempotent. `doubts` are those that were cancelled.
+        A delivery that ends without a report is in doubt as far as the sink has noted what it is about to do, and from
+        its beginning where the destination is not idempotent. `doubts` are those that were cancelled.
         """
         started = steady_seconds()
-        in_doubt = not self._sink.idempotent
+        entry_ids = [entry.id for entry in entries]
+        in_doubt = set() if self._sink.idempotent else set(entry_ids)
 
-        async def note(intent: Any) -> None:
+        async def note(intent: Any, ids: Collection[UUID] | None = None) -> None:
             nonlocal in_doubt
-            await lease.hold(self._threads.call(self._store.note, token, intent))
-            in_doubt = True
+            await lease.hold(self._threads.call(self._store.note, token, intent, ids))
+            if self._sink.idempotent:
+                in_doubt = set(entry_ids if ids is None else ids)
 
         try:
             report = await self._sink.deliver(Delivery(entries=entries, deadline=lease.deadline, note=note))
         except LeaseLost:
             raise
         except asyncio.CancelledError:
-            if in_doubt:
-                stopped = Outcome.unsure(code="stopped", message="the relay stopped while it was on its way")
-                doubts |= dict.fromkeys((entry.id for entry in entries), stopped)
+            stopped = Outcome.unsure(code="stopped", message="the relay stopped while it was on its way")
+            doubts |= dict.fromkeys(in_doubt, stopped)
             raise
         except Exception as error:  # a fault in the sink: each of these entries may be its cause, none may be lost
             log.exception("relay.sink_failed", extra={"channel": self._channel.name, "entries": len(entries)})
-            kind = Outcome.unsure if in_doubt else Outcome.retry
-            fault = kind(code=type(error).__name__, message=error)
-            report = Results(outcomes=dict.fromkeys((entry.id for entry in entries), fault))
+            code = type(error).__name__
+            retry, unsure = Outcome.retry(code=code, message=error), Outcome.unsure(code=code, message=error)
+            report = Results(outcomes={one: unsure if one in in_doubt else retry for one in entry_ids})
         delivered, failed = has_delivered(report), failure_of(report) is not None
         self._meter.sent(self._channel.name, steady_seconds() - started, delivered=delivered, failed=failed)
         return report

@@ -7,7 +7,7 @@ backoff, outcomes) is the relay's business, so that it is the same for every sin
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 from uuid import UUID
 
@@ -85,7 +85,14 @@ class LeaseLost(Exception):
     """The entries belong to somebody else now, or nobody can tell: drop them, and write nothing about them."""
 
 
-async def _note_nothing(_: Any) -> None:
+class Note(Protocol):
+    """Writes down what a sink is about to do, with these entries (None: all)."""
+
+    async def __call__(self, intent: Any, ids: Collection[UUID] | None = None, /) -> None:
+        """Durable when it returns. Raises LeaseLost."""
+
+
+async def _note_nothing(_: Any, __: Collection[UUID] | None = None, /) -> None:
     """Where there is no lease there is nothing to write an intent to."""
 
 
@@ -94,14 +101,16 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
     `deadline` is a time of `steady_seconds`, some way before the lease ends: later than that the sink must not
     start anything, and must have given up what it started.
-    `note` writes down, durably, what the sink is about to do (JSON). Should the process die or stop then, or the
-    outcome be unsure, the entries of a coalesced group come back together, with this as their `intent`. Raises
-    LeaseLost, which the sink lets pass: it must do nothing then.
+    `note` writes down, durably, what the sink is about to do (JSON), with which entries (else all), in place of what it
+    noted before. Should the process die or stop then, or the outcome be unsure, those of a coalesced group come back
+    together, with this as their `intent`. Raises LeaseLost, which the sink lets pass: it must do nothing then.
+    Entries of a group that come while others of it are in doubt, behind a gate, carry that doubt's intent: what became
+    of it is for the sink to find out, and to remember, before it does anything.
     """
 
     entries: Sequence[Entry]
     deadline: float
-    note: Callable[[Any], Awaitable[None]] = _note_nothing
+    note: Note = _note_nothing
 
     def seconds_left(self) -> float:
         """How long the delivery may still take."""

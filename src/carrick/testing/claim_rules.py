@@ -120,17 +120,17 @@ class Judge:
         return all(self._free(asked, other) and not other.apart for other in earlier)
 
     def _group_may_go(self, asked: Asked, entry: ModelEntry) -> bool:
-        """A coalesced group: whole, debounced, and behind its own unsure or suspected part."""
+        """A coalesced group: whole, debounced, and behind its own unsure or suspected part; but not what gates hold."""
         if self.model.gated(entry) or self._held(entry):
             return False
-        group = [other for other in self.model.of(asked.channel, State.PENDING) if other.group == entry.group]
-        members = [other for other in group if not self.model.gated(other)]
-        if any(other.frozen is not None for other in group):
+        waiting = self.model.of(asked.channel, State.PENDING)
+        members = [other for other in waiting if other.group == entry.group and not self.model.gated(other)]
+        if any(other.frozen is not None for other in members):
             return False
         now = self.model.now
         if any(other.troubled and not other.apart and other.due > now for other in members):
             return False
-        if any(other.apart for other in group):
+        if any(other.apart for other in members):
             return asked.fresh is None and any(other.due <= now for other in members if other.apart)
         if not any(self._fresh(asked, other) for other in [other for other in members if other.due <= now][:1]):
             return False  # a group is as old as its first due entry

@@ -75,6 +75,11 @@ class ModelLease:
     units: int
     expires_at: float
     intent: Any = None
+    noted: set[int] | None = None
+
+    def intent_of(self, entry: ModelEntry) -> Any:
+        """What was noted about that entry."""
+        return self.intent if self.noted is None or entry.number in self.noted else None
 
 
 @dataclass
@@ -165,6 +170,17 @@ class Model:
         self.receipts[key] = ModelReceipt(body_hash, numbers, self.now)
         return numbers
 
+    def told(self, taken: Sequence[ModelEntry]) -> list[Any]:
+        """The intent that comes with each: its own; else that of a doubt in its group that waits behind a gate."""
+        if not taken or taken[0].frozen is not None or self.channels[taken[0].new.channel].mode is not Mode.COALESCE:
+            return [entry.intent for entry in taken]
+        waiting = [other for other in self.of(taken[0].new.channel, State.PENDING) if other.frozen is not None]
+        open_intents: dict[Any, Any] = {}
+        for other in waiting:
+            if other.group is not None and other.intent is not None:
+                open_intents.setdefault(other.group, other.intent)
+        return [open_intents.get(entry.group) if entry.intent is None else entry.intent for entry in taken]
+
     def take(self, channel: str, token: int, taken: Sequence[ModelEntry], lease_seconds: float) -> None:
         """What a claim took is held under its lease. A frozen batch is one unit, a coalesced group as well.
 
@@ -200,13 +216,15 @@ class Model:
 
     def _expire(self, lease: ModelLease) -> None:
         if self.channels[lease.channel].mode is Mode.COALESCE and lease.intent is not None:
-            self._freeze([entry for entry in lease.entries if entry.frozen is None], by_group=True)
+            noted = [entry for entry in lease.entries if lease.intent_of(entry) is not None]
+            self._freeze([entry for entry in noted if entry.frozen is None], by_group=True)
         for entry in lease.entries:
             self._wait_again(entry)
             entry.troubled = True
             entry.crashes += lease.units == 1
             entry.cap = max(1, lease.units // 2)
-            entry.intent = entry.intent if lease.intent is None else lease.intent
+            noted = lease.intent_of(entry)
+            entry.intent = entry.intent if noted is None else noted
             if entry.crashes >= CRASHES_UNTIL_DEAD:
                 self._end(entry, State.DEAD, "crash_loop")
 
@@ -246,7 +264,8 @@ class Model:
         if transition.spends_attempt:
             entry.due = self.now + (outcome.after or 0.0)
             entry.troubled, entry.crashes, entry.cap, entry.frozen = True, 0, None, None
-            entry.intent = (entry.intent if lease.intent is None else lease.intent) if transition.freezes else None
+            noted = lease.intent_of(entry)
+            entry.intent = (entry.intent if noted is None else noted) if transition.freezes else None
 
     def _wait_again(self, entry: ModelEntry) -> None:
         """It has been due once: what it waited for is over."""
@@ -271,12 +290,12 @@ class Model:
         lease.expires_at = self.now + seconds
         return len(lease.entries)
 
-    def note(self, token: int, intent: Any) -> int:
-        """What the delivery is about to do."""
+    def note(self, token: int, intent: Any, numbers: set[int] | None = None) -> int:
+        """What the delivery is about to do, with these entries (None: all)."""
         lease = self.leases.get(token)
         if lease is None:
             return 0
-        lease.intent = intent
+        lease.intent, lease.noted = intent, numbers
         return len(lease.entries)
 
     def close_gate(self, channel: str, scope: str, seconds: float | None, closed_by: ClosedBy) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from carrick.sinks.sink import LeaseLost
 from carrick_scoreboard.delivery import SCORES
 from carrick_scoreboard.store.scores import Submission, Update
 from tests.contract.scores.test_concurrency import two_replicas
@@ -171,5 +173,34 @@ def test_what_others_write_after_a_doubt_that_stays_goes_on_from_the_score_that_
         await world.osm.control("release", name="write")
         await delivering
         assert await world.osm.points(EAGLES) == before + 7 + 3
+
+    story(kind, test)
+
+
+def test_a_doubt_of_a_leader_who_must_sign_in_holds_nobody_else_and_is_settled_by_them(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(world: World) -> None:
+        before, set_points = await world.osm.points(EAGLES), world.client.set_points
+
+        async def dies(*write: Any, **options: Any) -> None:
+            await set_points(*write, **options)
+            raise LeaseLost
+
+        mine, theirs = await world.submit({EAGLES: 5}, ROBIN), await world.submit({EAGLES: 3}, HAZEL)
+        monkeypatch.setattr(world.client, "set_points", dies)
+        await world.deliver()
+        monkeypatch.undo()
+        await world.later()
+        world.leaders.revoked.add(ROBIN)
+        await world.threads.call(world.outbox.store.close_gate, SCORES.name, f"principal:{ROBIN}", None, "auth_revoked")
+        await world.deliver()
+        assert await world.osm.points(EAGLES) == before + 8
+        applied = [(update.state, update.new_score) for one in (mine, theirs) for update in await world.updates(one)]
+        assert applied == [("pending", before + 5), ("delivered", before + 8)]
+        await world.threads.call(world.outbox.store.open_gate, SCORES.name, f"principal:{ROBIN}")
+        await world.deliver()
+        assert (await only(world, mine)).state == "delivered"
+        assert await world.osm.points(EAGLES) == before + 8
 
     story(kind, test)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -212,8 +212,9 @@ class PostgresStore(Waking):
         return int(self._value("renew", token=check_token(token), seconds=seconds))
 
     @tells_lost_lease
-    def note(self, token: UUID, intent: Any) -> int:
-        return int(self._value("note", token=check_token(token), intent=intent_text(intent)))
+    def note(self, token: UUID, intent: Any, ids: Collection[UUID] | None = None) -> int:
+        about = None if ids is None else [check_token(entry_id) for entry_id in ids]
+        return int(self._value("note", token=check_token(token), intent=intent_text(intent), ids=about))
 
     @tells_lost_lease
     def finish(self, token: UUID, outcomes: Mapping[UUID, Outcome]) -> dict[UUID, State]:

@@ -206,6 +206,9 @@ def _take(search: Search, limits: Limits, picked: Pick, *, probe: bool) -> Batch
     troubled = any(offer[TROUBLED] for offer in picked.offers)
     taken: dict[int, Taken] = {row[SEQ]: row for row in rows(search.connection, "claim", picked=chosen)}
     troubles = rows(search.connection, "claim_troubles", picked=chosen) if troubled else []
+    told = {}
+    if search.held_principals and search.channel.mode is Mode.COALESCE and not picked.frozen:
+        told = dict(rows(search.connection, "claim_open_intents", picked=chosen))
     ((batch_id,),) = rows(
         search.connection,
         "claim_lease",
@@ -223,7 +226,7 @@ def _take(search: Search, limits: Limits, picked: Pick, *, probe: bool) -> Batch
         channel=search.channel.name,
         token=limits.token,
         lease_expires_at=moment(expires_at),
-        entries=_entries(search.channel.name, in_order, {seq: trouble for seq, *trouble in troubles}),
+        entries=_entries(search.channel.name, in_order, {seq: trouble for seq, *trouble in troubles}, told),
         lease_seconds=float(lease_seconds),
         probe=probe,
     )
@@ -261,10 +264,15 @@ def _sorted(mode: Mode, picked: Pick, taken: Mapping[int, Taken]) -> list[Offer]
     return [offer for _, offer in sorted(zip(places, by_rank, strict=True), key=itemgetter(0))]
 
 
-def _entries(channel: str, taken: Sequence[Taken], troubles: Mapping[int, Sequence[Any]]) -> tuple[Entry, ...]:
+def _entries(
+    channel: str, taken: Sequence[Taken], troubles: Mapping[int, Sequence[Any]], told: Mapping[int, str | None]
+) -> tuple[Entry, ...]:
+    """What was taken. `told`: the open intents of others of their groups."""
     ids = msgspec.convert([row[ID] for row in taken], list[UUID])
-    none = (0, 0, None)
-    found = [_entry(channel, new, row, *troubles.get(row[SEQ], none)) for new, row in zip(ids, taken, strict=True)]
+    found = []
+    for new, row in zip(ids, taken, strict=True):
+        attempts, crashes, intent = troubles.get(row[SEQ], (0, 0, None))
+        found.append(_entry(channel, new, row, attempts, crashes, intent or told.get(row[SEQ])))
     return tuple(found)
 
 

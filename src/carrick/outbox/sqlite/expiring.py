@@ -6,6 +6,8 @@ import sqlite3
 from typing import Any
 from uuid import uuid4
 
+import msgspec
+
 from carrick.outbox.channel import Channel, Mode
 from carrick.outbox.sqlite.database import PACKAGE, rows
 from carrick.outbox.sqlite.picking import as_json
@@ -16,15 +18,16 @@ from carrick.outbox.transitions import CRASHES_UNTIL_DEAD
 def return_expired(connection: sqlite3.Connection, channel: Channel, now: int, before: int) -> int:
     """Entries of leases that ended until then wait again, in batches at most half as large; how many.
 
-    One that was alone counts a crash, and dies of the fifth. A coalesced group with an intent is frozen: its delivery
-    may have happened.
+    One that was alone counts a crash, and dies of the fifth. What a coalesced delivery had noted is frozen: it may have
+    happened.
     """
     returned = 0
-    for batch_id, units, intent in rows(connection, "expired", channel=channel.name, before=before):
+    for batch_id, units, intent, noted in rows(connection, "expired", channel=channel.name, before=before):
         held = rows(connection, "finish_held", batch_id=batch_id)
-        rows(connection, "expire_trouble", batch_id=batch_id, units=units, intent=intent)
+        rows(connection, "expire_trouble", batch_id=batch_id, units=units, intent=intent, noted=noted)
         if channel.mode is Mode.COALESCE and intent is not None:
-            frozen = frozen_units([(row[0], row[2], row[3] or row[1]) for row in held])
+            about = [row for row in held if is_noted(noted, row[1])]
+            frozen = frozen_units([(row[0], row[2], row[3] or row[1]) for row in about])
             connection.executemany(query(PACKAGE, "expire_freeze"), frozen)
         rows(connection, "expire_return", batch_id=batch_id)
         rows(connection, "finish_lease", batch_id=batch_id)
@@ -34,6 +37,11 @@ def return_expired(connection: sqlite3.Connection, channel: Channel, now: int, b
             end_waiting(connection, channel, [seq for (seq,) in dead], "crash_loop", now)
         returned += len(held)
     return returned
+
+
+def is_noted(noted: str | None, entry_id: str) -> bool:
+    """Whether an intent is about that entry."""
+    return noted is None or entry_id in msgspec.json.decode(noted)
 
 
 def frozen_units(held: list[tuple[int, str, str]]) -> list[dict[str, Any]]:

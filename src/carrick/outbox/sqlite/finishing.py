@@ -16,7 +16,7 @@ from carrick.errors import InvalidInput
 from carrick.outbox.channel import MAX_WAIT_SECONDS, Channel, Mode
 from carrick.outbox.sqlite.database import PACKAGE, rows
 from carrick.outbox.sqlite.declaring import known_channel
-from carrick.outbox.sqlite.expiring import frozen_units
+from carrick.outbox.sqlite.expiring import frozen_units, is_noted
 from carrick.outbox.sqlite.moment import span
 from carrick.outbox.sqlite.picking import as_json
 from carrick.outbox.statement import query
@@ -65,9 +65,10 @@ def renew(connection: sqlite3.Connection, token: UUID, seconds: int) -> int:
     return held_count(connection, token)
 
 
-def note(connection: sqlite3.Connection, token: UUID, intent: str) -> int:
+def note(connection: sqlite3.Connection, token: UUID, intent: str, ids: Sequence[UUID] | None) -> int:
     """Write down what the delivery is about to do, as JSON; how many entries are held under the lease."""
-    rows(connection, "note", token=str(token), intent=intent)
+    noted = None if ids is None else as_json(map(str, ids))
+    rows(connection, "note", token=str(token), intent=intent, noted=noted)
     return held_count(connection, token)
 
 
@@ -83,7 +84,7 @@ def finish(connection: sqlite3.Connection, token: UUID, outcomes: Mapping[UUID, 
     changed: dict[UUID, State] = {}
     frozen_batch = str(uuid4())
     ((now,),) = rows(connection, "now")
-    for batch_id, name, _, intent in rows(connection, "leases", token=str(token)):
+    for batch_id, name, _, intent, noted in rows(connection, "leases", token=str(token)):
         channel = known_channel(connection, name)
         fates = [
             _fate(held, wanted[held.id][1], channel)
@@ -91,7 +92,9 @@ def finish(connection: sqlite3.Connection, token: UUID, outcomes: Mapping[UUID, 
             if held.id in wanted
         ]
         _end(connection, channel, [fate for fate in fates if fate.state is not State.PENDING], now)
-        _return(connection, channel, [fate for fate in fates if fate.state is State.PENDING], now, intent, frozen_batch)
+        waiting = [fate for fate in fates if fate.state is State.PENDING]
+        intents = {fate.held.seq: intent for fate in waiting if intent is not None and is_noted(noted, fate.held.id)}
+        _return(connection, channel, waiting, now, intents, frozen_batch)
         rows(connection, "finish_lease", batch_id=batch_id)
         if any(fate.outcome.is_failure for fate in fates):
             rows(connection, "finish_fail", channel=name, now=now)
@@ -103,7 +106,7 @@ def finish_all(connection: sqlite3.Connection, token: UUID) -> dict[UUID, State]
     """All entries still held under the lease are delivered."""
     delivered: list[str] = []
     ((now,),) = rows(connection, "now")
-    for batch_id, name, troubled, _ in rows(connection, "leases", token=str(token)):
+    for batch_id, name, troubled, *_ in rows(connection, "leases", token=str(token)):
         gone = rows(connection, "finish_all_ids", batch_id=batch_id)
         rows(connection, "finish_all", batch_id=batch_id, now=now)
         if troubled:
@@ -170,7 +173,7 @@ def _return(
     channel: Channel,
     fates: Sequence[Fate],
     now: int,
-    intent: str | None,
+    intents: Mapping[int, str],
     frozen_batch: str,
 ) -> None:
     """Entries wait again; those of unknown outcome frozen together, or group by group in a coalescing channel."""
@@ -178,7 +181,8 @@ def _return(
     if channel.mode is Mode.COALESCE and frozen:
         units = [(f.held.seq, f.held.tenant_id, f.held.group_key or f.held.id) for f in fates if f.held.seq in frozen]
         frozen = {unit["seq"]: unit["frozen_batch"] for unit in frozen_units(units)}
-    worse = [_trouble(fate, now, intent, frozen.get(fate.held.seq)) for fate in fates if fate.transition.spends_attempt]
+    spent = [fate for fate in fates if fate.transition.spends_attempt]
+    worse = [_trouble(fate, now, intents.get(fate.held.seq), frozen.get(fate.held.seq)) for fate in spent]
     connection.executemany(query(PACKAGE, "finish_worsen"), worse)
     connection.executemany(query(PACKAGE, "finish_return"), [_waiting(fate, channel, now) for fate in fates])
 

@@ -40,7 +40,7 @@ def standing(connection: sqlite3.Connection, entry_id: UUID) -> Standing:
         raise EntryNotFound(entry_id)
     (seq, now, channel, tenant_id, principal, group_key, event_type, created_at, state, attempts, crashes, due, rank,
      tried, code, message, owner, claimed_at, expires_at, ended_at, dlq_reason, frozen, mode) = found[0]  # fmt: skip
-    facts = Facts(connection, seq, now, channel, tenant_id, principal, group_key, rank, bool(frozen), mode)
+    facts = Facts(connection, seq, now, channel, tenant_id, principal, group_key, rank, frozen, mode)
     waits = facts.waiting() if state == State.PENDING else NOT_WAITING
     return Standing(
         id=entry_id,
@@ -140,36 +140,39 @@ class Facts:
         principal: str | None,
         group_key: str | None,
         rank: int,
-        frozen: bool,
+        frozen_batch: str | None,
         mode: str,
     ) -> None:
         self._connection = connection
         self._where = {"seq": seq, "now": now, "channel": channel, "tenant_id": tenant_id, "principal": principal}
         self._group_key = group_key
         self._rank = rank
-        self._frozen = frozen
+        self._frozen_batch = frozen_batch
         self._mode = mode
 
     def waiting(self) -> dict[str, Any]:
         """The fields of Standing that only a waiting entry has."""
-        found = rows(self._connection, "standing_gate", **self._where)
-        ((ahead,),) = rows(self._connection, "standing_ahead", rank=self._rank, **self._where)
         grouped = self._mode != Mode.STREAM and self._group_key is not None
+        batch, group = self._group() if grouped else (None, {})
+        batch = self._frozen_batch or batch
+        found = rows(self._connection, "standing_gate", frozen_batch=batch, **self._where)
+        ((ahead,),) = rows(self._connection, "standing_ahead", rank=self._rank, **self._where)
         return {
             **NOT_WAITING,
-            "frozen": self._frozen,
+            "frozen": self._frozen_batch is not None,
             "gate": _gate(found[0]) if found else None,
             "rank_ahead": ahead,
-            **(self._group() if grouped else {}),
+            **group,
         }
 
-    def _group(self) -> dict[str, Any]:
-        ((held, earlier, frozen, *times),) = rows(
+    def _group(self) -> tuple[str | None, dict[str, Any]]:
+        """The frozen batch that holds it up, and what its group has to say."""
+        ((held, earlier, frozen, batch, *times),) = rows(
             self._connection, "standing_group", group_key=self._group_key, **self._where
         )
         coalesces = self._mode == Mode.COALESCE
-        blocked_by = (None if self._frozen else frozen) if coalesces else earlier
-        return {
+        blocked_by = (None if self._frozen_batch else frozen) if coalesces else earlier
+        return batch if coalesces else None, {
             "group_held": bool(held),
             "blocked_by": None if blocked_by is None else UUID(blocked_by),
             "group_due_at": moment(group_due(*times)) if coalesces else None,

@@ -67,7 +67,9 @@ class Waiting(NamedTuple):
         if self.channel.mode is Mode.ORDERED:
             ((held, due),) = rows(self.connection, "rest_head", **one)
         else:
-            ((held, *times),) = rows(self.connection, "rest_group", **one)
+            ((held, *times),) = rows(
+                self.connection, "rest_group", held_principals=as_json(self.held_principals), **one
+            )
             due = group_due(*times)
         if not held:
             yield due

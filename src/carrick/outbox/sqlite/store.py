@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -187,10 +187,11 @@ class SqliteStore(Waking):
             return finishing.renew(connection, lease, seconds)
 
     @tells_lost_lease
-    def note(self, token: UUID, intent: Any) -> int:
+    def note(self, token: UUID, intent: Any, ids: Collection[UUID] | None = None) -> int:
         lease, text = check_token(token), intent_text(intent)
+        about = None if ids is None else [check_token(entry_id) for entry_id in ids]
         with self._database.write() as connection:
-            return finishing.note(connection, lease, text)
+            return finishing.note(connection, lease, text, about)
 
     @tells_lost_lease
     def finish(self, token: UUID, outcomes: Mapping[UUID, Outcome]) -> dict[UUID, State]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from carrick.entry import Outcome, State
 from carrick.outbox.channel import Mode
+from carrick.outbox.explain import explain
 from carrick.outbox.store import Store
 from carrick.testing.clock import Clock
 from carrick.testing.samples import HOUR, claim, declare, drain, finish_each, ids, put, put_run, states
@@ -195,6 +198,85 @@ class CoalesceContract:
         coalesce.open_gate("things", "principal:p")
         assert ids(claim(coalesce)) == unsure
 
+    def test_who_waits_for_an_unsure_group_with_a_held_principal_is_told_of_that_gate(
+        self, coalesce: Store, clock: Clock
+    ) -> None:
+        unsure = [put(coalesce, group_key="g", principal=name) for name in "pq"]
+        finish_each(coalesce, claim(coalesce), Outcome.unsure())
+        unsure.append(put(coalesce, group_key="g", principal="r"))
+        clock.shift(60)
+        coalesce.close_gate("things", "principal:p", None, "revoked")
+        for entry_id in unsure:
+            told = explain(coalesce.standing(entry_id))
+            assert (told.reason, "principal 'p'" in told.sentence) == ("held", True)
+
+    def test_others_of_a_group_go_past_an_unsure_part_behind_its_gate_and_are_told_its_intent(
+        self, coalesce: Store, clock: Clock
+    ) -> None:
+        unsure = doubtful(coalesce, principal="p")
+        clock.shift(60)
+        coalesce.close_gate("things", "principal:p", None, "revoked")
+        others = [put(coalesce, group_key="g", principal=name) for name in "qr"]
+        assert coalesce.standing(others[0]).blocked_by is None
+        batch = claim(coalesce)
+        assert [(entry.id, entry.intent) for entry in batch] == [(other, {"to": 5}) for other in others]
+        coalesce.finish_all(batch.token)
+        coalesce.open_gate("things", "principal:p")
+        (again,) = claim(coalesce)
+        assert (again.id, again.intent) == (unsure, {"to": 5})
+
+    def test_others_of_a_group_wait_while_an_unsure_part_of_it_is_behind_no_gate(
+        self, coalesce: Store, clock: Clock
+    ) -> None:
+        held = doubtful(coalesce, principal="p")
+        coalesce.close_gate("things", "principal:p", None, "revoked")
+        free = doubtful(coalesce, principal="q")
+        other = put(coalesce, group_key="g", principal="r")
+        assert coalesce.standing(other).blocked_by == free
+        clock.shift(60)
+        assert drain(coalesce) == [[free], [other]]
+        coalesce.open_gate("things", "principal:p")
+        assert drain(coalesce) == [[held]]
+
+    def test_a_doubt_behind_its_gate_is_told_in_a_claim_of_suspects_too(self, coalesce: Store, clock: Clock) -> None:
+        doubtful(coalesce, principal="p")
+        coalesce.close_gate("things", "principal:p", None, "revoked")
+        suspect = put(coalesce, group_key="g")
+        claim(coalesce, lease_seconds=10)
+        clock.shift(60)
+        (again,) = claim(coalesce)
+        assert (again.id, again.intent) == (suspect, {"to": 5})
+
+    def test_a_suspect_behind_its_gate_holds_nobody_else(self, coalesce: Store, clock: Clock) -> None:
+        suspect = put(coalesce, group_key="g", principal="p")
+        claim(coalesce, lease_seconds=10)
+        clock.shift(11)
+        coalesce.close_gate("things", "principal:p", None, "revoked")
+        other = put(coalesce, group_key="g", principal="q")
+        assert drain(coalesce) == [[other]]
+        coalesce.open_gate("things", "principal:p")
+        assert drain(coalesce) == [[suspect]]
+
+    def test_what_a_worker_had_noted_when_it_died_is_frozen_and_the_rest_of_the_group_is_not(
+        self, coalesce: Store, clock: Clock
+    ) -> None:
+        noted, other = (put(coalesce, group_key="g", principal=name) for name in "pq")
+        batch = claim(coalesce, lease_seconds=10)
+        coalesce.note(batch.token, {"to": 5}, [noted])
+        clock.shift(11)
+        coalesce.close_gate("things", "principal:p", None, "revoked")
+        (again,) = claim(coalesce)
+        assert (again.id, again.intent) == (other, {"to": 5})
+        assert (coalesce.standing(noted).frozen, coalesce.standing(other).frozen) == (True, False)
+
+    def test_an_unsure_outcome_keeps_the_intent_only_of_what_it_was_about(self, coalesce: Store, clock: Clock) -> None:
+        noted, other = put_run(coalesce, 2, group_key="g")
+        batch = claim(coalesce)
+        coalesce.note(batch.token, {"to": 5}, [noted])
+        finish_each(coalesce, batch, Outcome.unsure())
+        clock.shift(60)
+        assert [(entry.id, entry.intent) for entry in claim(coalesce)] == [(noted, {"to": 5}), (other, None)]
+
     def test_a_group_dies_of_its_fifth_crash_alone_as_one_unit(self, coalesce: Store, clock: Clock) -> None:
         poison = put_run(coalesce, 3, group_key="g")
         for _ in range(5):
@@ -203,6 +285,15 @@ class CoalesceContract:
         assert not claim(coalesce)
         assert states(coalesce, poison) == [State.DEAD] * 3
         assert {coalesce.standing(member).dlq_reason for member in poison} == {"crash_loop"}
+
+
+def doubtful(store: Store, principal: str) -> UUID:
+    """One entry of the group, of which nobody knows whether it went out."""
+    entry_id = put(store, group_key="g", principal=principal)
+    batch = claim(store)
+    store.note(batch.token, {"to": 5})
+    finish_each(store, batch, Outcome.unsure())
+    return entry_id
 
 
 class DebounceContract:

@@ -32,6 +32,15 @@ class RestContract:
         rest = store.rest("things", OWNER, 60)
         assert (rest.due_in, rest.unseen) == (None, False)
 
+    def test_a_group_is_due_when_those_of_it_are_whom_no_gate_holds(self, store: Store) -> None:
+        declare(store, mode=Mode.COALESCE)
+        put(store, group_key="g", principal="p")
+        finish_each(store, claim(store), Outcome.retry(after=HOUR))
+        store.close_gate("things", "principal:p", None, "revoked")
+        due_in(store)  # says that it rests; nobody need look before that is known
+        put(store, group_key="g", principal="q", delay_seconds=100)
+        assert due_in(store) == about(100)
+
     def test_resting_again_and_again_tells_what_changed(self, store: Store, clock: Clock) -> None:
         declare(store)
         assert due_in(store) is None

@@ -134,11 +134,12 @@ create table carrick.lease (
   grouped    boolean not null,
   bytes      bigint not null,
   intent     jsonb,
+  noted      uuid[],
   seqs       bigint[] not null,
   ids        uuid[] not null,
   dues       timestamptz[] not null
 );
-comment on table carrick.lease is 'One row per claimed batch; the arrays run in parallel. units: entries, or groups when coalesced.';
+comment on table carrick.lease is 'One row per claimed batch; the arrays run in parallel. units: entries, or groups when coalesced. noted: what the intent is about (null: all).';
 alter table carrick.lease alter column seqs set storage external, alter column ids set storage external,
   alter column dues set storage external;
 create index lease_token on carrick.lease (token);

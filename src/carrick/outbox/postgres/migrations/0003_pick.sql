@@ -331,7 +331,8 @@ begin
 end $$;
 
 -- Whether the group of an entry may be folded now, and which entries it then has. Debounced entries make it due when all
--- of them are, or at the first one's longest wait; an entry without delay makes it due at once; a retry's backoff holds it.
+-- of them are, or at the first one's longest wait; an entry without delay makes it due at once; a retry's backoff holds it, and so does
+-- one that comes back apart. What stands behind a closed gate of its principal holds nobody.
 -- Its plans are those of its caller: it is called for every row, and setting them costs more than the look.
 create function carrick._due_group(
   w carrick.work, p_now timestamptz, p_held_principals text[], out due boolean, out size bigint, out seqs bigint[])
@@ -344,7 +345,8 @@ begin
     return;
   end if;
   if exists (select from carrick._hold(w.channel, w.tenant_id, w.group_key))
-     or exists (select from carrick._group(w.channel, w.tenant_id, w.group_key) e where e.special) then
+     or exists (select from carrick._group(w.channel, w.tenant_id, w.group_key) e
+                 where e.special and (e.principal is null or e.principal <> all (p_held_principals))) then
     due := false;
     return;
   end if;

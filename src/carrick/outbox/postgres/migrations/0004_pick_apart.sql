@@ -15,7 +15,7 @@ begin
      and (c.mode <> 'coalesce' or w.group_key is null or p_frozen is not null
           or not exists (select from carrick._group(c.name, w.tenant_id, w.group_key) e cross join lateral carrick._trouble(e.seq) o
                           where (o.frozen_batch is not null or e.due > p_now)
-                            and (o.frozen_batch is not null or e.principal is null or e.principal <> all (p_held_principals))))
+                            and (e.principal is null or e.principal <> all (p_held_principals))))
      and (c.mode <> 'ordered' or w.group_key is null
           or not exists (select from carrick._earlier(c.name, w.tenant_id, w.group_key, w.seq) e
                           where not exists (select from carrick._trouble(e.seq) o where o.frozen_batch = p_frozen)));

@@ -171,6 +171,14 @@ begin
   end case;
 end $$;
 
+-- The intent of the oldest doubt in a group: of entries that are frozen behind the gate of their principal while others of it go on.
+create function carrick._open_intent(p_channel text, p_tenant text, p_group_key text) returns jsonb
+  language sql stable as $$
+  select t.intent from carrick._group(p_channel, p_tenant, p_group_key) e cross join lateral carrick._trouble(e.seq) t
+   where e.special and t.frozen_batch is not null and t.intent is not null
+   order by e.seq limit 1
+$$;
+
 create type carrick.claimed_entry as (
   id uuid, seq bigint, channel text, tenant_id text, principal text, group_key text, event_type text, key text,
   payload json, headers jsonb, payload_size_bytes int, priority int, traceparent text, occurred_at timestamptz,
@@ -277,7 +285,9 @@ begin
   select r.id, t.seq, r.channel::text, r.tenant_id::text, r.principal::text, r.group_key::text, r.event_type::text,
          r.key::text, r.payload, r.headers, r.payload_size_bytes, r.priority, r.traceparent::text, r.occurred_at,
          r.created_at,
-         coalesce(x.attempt_count, 0), coalesce(x.crash_count, 0), x.intent,
+         coalesce(x.attempt_count, 0), coalesce(x.crash_count, 0),
+         case when x.intent is null and v_gated and c.mode = 'coalesce' and not v_frozen
+              then carrick._open_intent(t.channel, t.tenant_id, t.group_key) else x.intent end,
          v_token, v_until, v_batch, p_owner, v_now, t.due, v_probe
     from (select t.*, case when v_grouped and t.group_key is not null
                            then min(t.rank) over (partition by case when v_grouped then t.group_key end, case when v_grouped then t.tenant_id end)

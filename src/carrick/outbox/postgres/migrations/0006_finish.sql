@@ -15,10 +15,11 @@ begin
   return v_held;
 end $$;
 
-create function carrick.note(token uuid, intent jsonb) returns int
+-- `ids`: the entries that it is about; null: all.
+create function carrick.note(token uuid, intent jsonb, ids uuid[] default null) returns int
   language sql as $$
   with noted as (
-    update carrick.lease l set intent = note.intent where l.token = note.token returning cardinality(l.seqs) as n)
+    update carrick.lease l set intent = note.intent, noted = note.ids where l.token = note.token returning cardinality(l.seqs) as n)
   select coalesce(sum(n), 0)::int from noted
 $$;
 
@@ -117,7 +118,7 @@ begin
       insert into carrick.trouble as t (seq, attempt_count, crash_count, last_attempt_at, last_error_code,
                                         last_error_message, intent, batch_cap, frozen_batch)
       select f.seq, f.attempts, 0, v_now, f.code, f.message,
-             case when f.freezes then coalesce(l.intent, f.intent) end, null, case when f.freezes then v_frozen end
+             case when f.freezes then coalesce(case when l.noted is null or f.id = any(l.noted) then l.intent end, f.intent) end, null, case when f.freezes then v_frozen end
         from fate f where f.next_state = 'pending' and f.spends_attempt
       on conflict (seq) do update
         set attempt_count = excluded.attempt_count, crash_count = 0, last_attempt_at = excluded.last_attempt_at,
@@ -217,7 +218,7 @@ create function carrick.release(token uuid) returns int
 $$;
 
 -- A lease that ended means that a worker died, perhaps because of one entry. Its entries come back in batches at most
--- half as large; one that was alone counts a crash, and dies of the fifth.
+-- half as large; one that was alone counts a crash, and dies of the fifth. What a coalesced delivery had noted is frozen.
 create function carrick._return_expired(p_channel text, p_before timestamptz) returns int
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
@@ -234,7 +235,8 @@ begin
   loop
     v_frozen := case when c.mode = 'coalesce' and l.intent is not null then gen_random_uuid() end;
     insert into carrick.trouble as t (seq, crash_count, intent, batch_cap, frozen_batch)
-    select h.seq, (l.units = 1)::int, l.intent, greatest(1, l.units / 2), v_frozen from unnest(l.seqs) as h(seq)
+    select h.seq, (l.units = 1)::int, case when n.is_noted then l.intent end, greatest(1, l.units / 2), case when n.is_noted then v_frozen end
+      from unnest(l.seqs, l.ids) as h(seq, id) cross join lateral (select l.noted is null or h.id = any(l.noted) as is_noted) n
     on conflict (seq) do update
       set crash_count = t.crash_count + excluded.crash_count, intent = coalesce(excluded.intent, t.intent),
           batch_cap = excluded.batch_cap, frozen_batch = coalesce(t.frozen_batch, excluded.frozen_batch);

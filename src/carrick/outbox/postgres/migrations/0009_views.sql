@@ -40,6 +40,8 @@ declare
   r carrick.record;
   w carrick.work;
   c carrick.channel;
+  v_held_principals text[];
+  v_batch uuid; -- the frozen batch that it is part of, or waits for
 begin
   now := carrick.clock();
   group_held := false;
@@ -52,30 +54,40 @@ begin
     return;
   end if;
   select x.* into c from carrick.channel x where x.name = r.channel;
-  frozen := exists (select from carrick._trouble(r.seq) t where t.frozen_batch is not null);
-  select g.scope, g.closed_until, g.reason, g.consecutive_failures, g.closed_by
-    into gate_scope, gate_until, gate_reason, gate_failures, gate_closed_by
-    from carrick.gate g
-   where g.channel = r.channel and g.closed_until > now
-     and g.scope in ('*', 'tenant:' || r.tenant_id, 'principal:' || r.principal)
-   order by g.closed_until desc limit 1;
+  v_batch := (select t.frozen_batch from carrick._trouble(r.seq) t);
+  frozen := v_batch is not null;
   if c.mode <> 'stream' and r.group_key is not null then
     group_held := exists (select from carrick._hold(r.channel, r.tenant_id, r.group_key));
     if c.mode = 'ordered' then
       select x.id into blocked_by from carrick._group(r.channel, r.tenant_id, r.group_key) x
        where x.seq < r.seq order by x.group_key, x.seq limit 1;
     else
-      select x.id into blocked_by
-        from carrick._group(r.channel, r.tenant_id, r.group_key) x cross join lateral carrick._trouble(x.seq) t
-       where t.frozen_batch is not null and not frozen
-       order by x.group_key, x.seq limit 1;
+      v_held_principals := array(select substr(g.scope, 11) from carrick.gate g
+                                  where g.channel = r.channel and g.scope like 'principal:%' and g.closed_until > now);
+      if not frozen then
+        select x.id, t.frozen_batch into blocked_by, v_batch
+          from carrick._group(r.channel, r.tenant_id, r.group_key) x cross join lateral carrick._trouble(x.seq) t
+         where t.frozen_batch is not null and (x.principal is null or x.principal <> all (v_held_principals))
+         order by x.group_key, x.seq limit 1;
+      end if;
       select greatest(max(x.due) filter (where x.troubled),
                       least(min(x.due) filter (where not x.delayed),
                             coalesce(max(x.due) filter (where x.delayed), min(x.due)), min(x.max_wait_at)))
         into group_due_at
-        from carrick._group(r.channel, r.tenant_id, r.group_key) x;
+        from carrick._group(r.channel, r.tenant_id, r.group_key) x
+       where x.seq = r.seq or x.principal is null or x.principal <> all (v_held_principals);
     end if;
   end if;
+  select g.scope, g.closed_until, g.reason, g.consecutive_failures, g.closed_by
+    into gate_scope, gate_until, gate_reason, gate_failures, gate_closed_by
+    from carrick.gate g
+   where g.channel = r.channel and g.closed_until > now
+     and (g.scope in ('*', 'tenant:' || r.tenant_id, 'principal:' || r.principal)
+          or g.scope in (select s.scope
+                           from unnest(carrick._places(array(select t.seq from carrick.trouble t where t.frozen_batch = v_batch))) as p(at)
+                          cross join lateral carrick._at(p.at) x
+                          cross join lateral (values ('tenant:' || x.tenant_id), ('principal:' || x.principal)) s(scope)))
+   order by g.closed_until desc limit 1;
   select count(*) into rank_ahead
     from (select from carrick.work x
            where x.channel = r.channel and x.tenant_id = r.tenant_id and (x.rank, x.seq) < (w.rank, w.seq)

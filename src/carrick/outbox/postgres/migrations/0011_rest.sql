@@ -1,7 +1,8 @@
 -- What relays tell each other through the database: who rests, when something will be due, and who has which duty.
 
 -- When a group may go: in order with its first entry, coalesced by the rules of `_due_group`; null while a lease holds it.
-create function carrick._group_due(p_channel text, p_mode text, p_tenant text, p_group_key text) returns timestamptz
+create function carrick._group_due(p_channel text, p_mode text, p_tenant text, p_group_key text, p_held_principals text[])
+  returns timestamptz
   language plpgsql stable
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off as $$
 begin
@@ -13,7 +14,8 @@ begin
   return (select greatest(max(e.due) filter (where e.troubled),
                           least(min(e.due) filter (where not e.delayed),
                                 coalesce(max(e.due) filter (where e.delayed), min(e.due)), min(e.max_wait_at)))
-            from carrick._group(p_channel, p_tenant, p_group_key) e);
+            from carrick._group(p_channel, p_tenant, p_group_key) e
+           where e.principal is null or e.principal <> all (p_held_principals));
 end $$;
 
 -- When an entry of a tenant is due next, as far as its first `p_look` entries by rank tell.
@@ -29,7 +31,7 @@ begin
              where w.principal is null or w.principal <> all (p_held_principals));
   end if;
   return (select min(case when u.group_key is null then u.due
-                          else carrick._group_due(p_channel, p_mode, p_tenant, u.group_key) end)
+                          else carrick._group_due(p_channel, p_mode, p_tenant, u.group_key, p_held_principals) end)
             from (select w.group_key, min(w.due) as due
                     from (select x.group_key, x.due, x.principal from carrick.work x
                            where x.channel = p_channel and x.tenant_id = p_tenant order by x.rank, x.seq limit p_look) w

@@ -1,2 +1,2 @@
 -- Writes down the intent of a delivery; fenced by the lease's token.
-select carrick.note(%(token)s::uuid, %(intent)s::jsonb)
+select carrick.note(%(token)s::uuid, %(intent)s::jsonb, %(ids)s::uuid[])

@@ -137,6 +137,7 @@ create table carrick_lease (
   units      integer not null,
   troubled   integer not null check (troubled in (0, 1)),
   intent     text check (intent is null or json_valid(intent)),
+  noted      text check (noted is null or json_type(noted) = 'array'), -- what the intent is about; null: all
   primary key (token, batch_id)
 ) strict, without rowid;
 

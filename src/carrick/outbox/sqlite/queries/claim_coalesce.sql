@@ -1,6 +1,7 @@
 -- Groups of one tenant that are due, each seen through its first due entry; an entry without a group is one by itself.
 -- Debounced entries make a group due when all of them are, or at the first one's longest wait; an entry without delay makes
--- it due at once; a retry's backoff holds it, and so does an entry that comes back apart. No other lease holds it (G4).
+-- it due at once; a retry's backoff holds it, and so does an entry that comes back apart. What stands behind a closed gate of
+-- its principal holds nobody. No other lease holds it (G4).
 select w.seq
   from carrick_work as w
  where w.channel = :channel and w.tenant_id = :tenant and w.batch_id is null and w.rank >= :floor and w.rank <= :horizon
@@ -15,7 +16,8 @@ select w.seq
                                and h.batch_id is not null)
             and not exists (select 1 from carrick_work as s
                              where s.channel = :channel and s.tenant_id = :tenant and s.group_key = w.group_key
-                               and s.special = 1)
+                               and s.special = 1
+                               and (s.principal is null or s.principal not in (select value from json_each(:held_principals))))
             and (select max(e.troubled and e.due > :now) = 0
                         and (max(not e.delayed and e.due <= :now) or max(e.due) <= :now
                              or coalesce(min(e.max_wait_at) <= :now, 0))

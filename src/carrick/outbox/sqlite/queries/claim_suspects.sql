@@ -18,10 +18,8 @@ select 0, w.seq, w.size, w.rank, w.troubled
         or not exists (select 1 from carrick_work as e join carrick_trouble as o on o.seq = e.seq
                         where e.channel = :channel and e.tenant_id = w.tenant_id and e.group_key = w.group_key
                           and e.special = 1
-                          and (o.frozen_batch is not null
-                               or (e.seq < w.seq and e.due <= :now
-                                   and (e.principal is null
-                                        or e.principal not in (select value from json_each(:held_principals)))))))
+                          and (o.frozen_batch is not null or (e.seq < w.seq and e.due <= :now))
+                          and (e.principal is null or e.principal not in (select value from json_each(:held_principals)))))
    and (:mode <> 'coalesce' or w.group_key is null
         or not exists (select 1 from carrick_work as e
                         where e.channel = :channel and e.tenant_id = w.tenant_id and e.group_key = w.group_key

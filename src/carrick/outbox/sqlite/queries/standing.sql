@@ -4,7 +4,7 @@ select r.seq, k.now, r.channel, r.tenant_id, r.principal, r.group_key, r.event_t
        coalesce(t.attempt_count, e.attempt_count, 0), coalesce(t.crash_count, e.crash_count, 0), w.due, w.rank,
        coalesce(t.last_attempt_at, case when e.attempt_count > 0 then e.ended_at end),
        coalesce(t.last_error_code, e.last_error_code), coalesce(t.last_error_message, e.last_error_message),
-       l.owner, l.claimed_at, l.expires_at, e.ended_at, e.dlq_reason, t.frozen_batch is not null, c.mode
+       l.owner, l.claimed_at, l.expires_at, e.ended_at, e.dlq_reason, t.frozen_batch, c.mode
   from carrick_record as r
  cross join carrick_clock as k
   left join carrick_channel as c on c.name = r.channel
