@@ -12,7 +12,7 @@ from carrick.entry import Entry, State
 from carrick.errors import StoreUnavailable
 from carrick.outbox.store import Store
 from carrick.relay.relay import Relay, RelaySettings
-from carrick.sinks.sink import Refused, Report
+from carrick.sinks.sink import Refused, Report, Unavailable
 from carrick.testing import Clock
 from carrick.testing.samples import claim, declare, ids, put_run, states
 from tests.contract.relaying import SETTINGS, all_in, run, running, until
@@ -20,6 +20,7 @@ from tests.contract.scripted_sink import ScriptedSink, delivered, delivered_afte
 
 ONE_AT_A_TIME = RelaySettings(owner="relay-1", in_flight=1, poll_seconds=600)
 """No second batch: it would take back what the test lets expire."""
+KILOBYTE = b'"' + b"x" * 998 + b'"'
 
 
 def test_a_lease_that_moved_on_leaves_the_entries_to_whoever_has_them(
@@ -70,7 +71,7 @@ def test_one_poisonous_entry_among_a_hundred_dies_alone(store: Store) -> None:
 
 def test_what_was_too_large_makes_the_next_batches_smaller(store: Store) -> None:
     channel = declare(store, batch_rows=16)
-    put_run(store, 32, payload=b'"' + b"x" * 998 + b'"')
+    put_run(store, 32, payload=KILOBYTE)
 
     async def story() -> None:
         def narrow(entries: Sequence[Entry]) -> Report:
@@ -85,6 +86,58 @@ def test_what_was_too_large_makes_the_next_batches_smaller(store: Store) -> None
         assert all(len(call) <= 4 for call in sink.calls[7:])
 
     run(story)
+
+
+def test_one_entry_that_is_too_large_by_itself_makes_no_other_batch_smaller(store: Store) -> None:
+    channel = declare(store, batch_rows=16)
+    waiting = put_run(store, 320, payload=KILOBYTE)
+
+    async def story() -> None:
+        def picky(entries: Sequence[Entry]) -> Report:
+            if waiting[20] in ids(entries):
+                return Refused(code="http_413", message="too large", too_large=True)
+            return delivered(entries)
+
+        sink = ScriptedSink(picky)
+        assert (await Relay(store, sink, channel, ONE_AT_A_TIME).once()).delivered == 319
+        assert len(sink.calls) <= 320 / 16 + 2 * 4
+
+    run(story)
+
+
+def test_batches_grow_back_after_one_that_was_too_large(store: Store) -> None:
+    channel = declare(store, batch_rows=16)
+    put_run(store, 640, payload=KILOBYTE)
+
+    async def story() -> None:
+        def narrow_at_first(entries: Sequence[Entry]) -> Report:
+            if len(entries) > 4 and len(sink.calls) < 8:
+                return Refused(code="http_413", message="too large", too_large=True)
+            return delivered(entries)
+
+        sink = ScriptedSink(narrow_at_first)
+        assert (await Relay(store, sink, channel, ONE_AT_A_TIME).once()).delivered == 640
+        assert len(sink.calls[-2]) == 16
+        assert len(sink.calls) < 80  # 40 batches of 16; 160 would be of 4
+
+    run(story)
+
+
+def test_a_gateways_limit_lets_everything_through_in_smaller_batches(store: Store) -> None:
+    channel = declare(store, batch_rows=16, backoff_base_seconds=0.001, backoff_cap_seconds=0.001)
+    waiting = put_run(store, 24, payload=KILOBYTE)
+
+    async def story() -> None:
+        def gateway(entries: Sequence[Entry]) -> Report:
+            if len(entries) > 4:
+                return Unavailable(code="http_413", message="a page", too_large=True)
+            return delivered(entries)
+
+        async with running(store, ScriptedSink(gateway), channel, ONE_AT_A_TIME):
+            await until(all_in(store, waiting, State.DELIVERED))
+
+    run(story)
+    assert {store.standing(entry_id).attempt_count for entry_id in waiting} == {1}
 
 
 def test_a_sink_that_breaks_spends_an_attempt_and_loses_nothing(store: Store) -> None:

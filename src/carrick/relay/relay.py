@@ -27,14 +27,13 @@ from carrick.relay.lease import Lease
 from carrick.relay.meter import Meter, NoMeter, Tally, tally_of
 from carrick.relay.moment import claimed_at
 from carrick.relay.sharing import Sharing
-from carrick.relay.split import Sending, complete, plain
+from carrick.relay.split import Fit, Sending, complete, plain
 from carrick.relay.threads import Threads
 from carrick.sinks.sink import Delivery, LeaseLost, Report, Results, Sink, failure_of, has_delivered
 from carrick.steady import steady_seconds
 
 log = logging.getLogger("carrick.relay")
 
-SMALLEST_BATCH_BYTES = 1024
 FIRST_PAUSE_SECONDS = 0.02
 LONGEST_STORE_PAUSE_SECONDS = 30.0
 
@@ -85,6 +84,7 @@ class Relay:
         self._breaker = Breaker(store, self._threads, channel, sink, self._bell)
         self._sharing = Sharing()
         self._size = Size(channel.batch_rows, channel.batch_bytes)
+        self._fit = Fit(channel.batch_bytes)
         self._width = Width(widest(channel, sink, settings.in_flight), settings.in_flight)
         self._places = asyncio.Semaphore(settings.in_flight)
         self._stopping = asyncio.Event()
@@ -282,10 +282,12 @@ class Relay:
         return report
 
     def _learn(self, sending: Sending) -> None:
-        """What was too large for the destination once is not sent in one piece again."""
-        if sending.too_large_bytes is not None and sending.too_large_bytes <= self._size.bytes:
-            self._size = self._size._replace(bytes=max(SMALLEST_BATCH_BYTES, sending.too_large_bytes // 2))
-            log.warning("relay.batch_lowered", extra={"channel": self._channel.name, "bytes": self._size.bytes})
+        """What was too large for the destination once is not sent in one piece again for a time."""
+        before = self._fit.bytes
+        self._fit.learn(sending)
+        if self._fit.bytes != before:
+            self._size = self._size._replace(bytes=self._fit.bytes)
+            log.warning("relay.batch_resized", extra={"channel": self._channel.name, "bytes": self._fit.bytes})
 
     async def _tell(self, telling: Any) -> None:
         """The gate is a courtesy to the destination: if the database cannot be told, the entries still must be."""

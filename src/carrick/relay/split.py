@@ -16,6 +16,10 @@ from carrick.sinks.sink import Refused, Report, Results, Unavailable
 
 Send = Callable[[Sequence[Entry]], Awaitable[Report]]
 
+SMALLEST_BYTES = 1024
+FIRST_PATIENCE = 8
+LONGEST_PATIENCE = 256
+"""Batches that fit until more is tried: one in so many may be a request in vain."""
 GOES_ON = frozenset({OutcomeKind.DELIVERED, OutcomeKind.DUPLICATE, OutcomeKind.REJECTED})
 """Outcomes after which the next of a group may go."""
 
@@ -30,8 +34,13 @@ class Sending:
         self.unavailable: Unavailable | None = None
         self.answered = False
         """Whether the destination has looked at anything: then it is there."""
-        self.too_large_bytes: int | None = None
-        """The size of the smallest part that was too large for the destination."""
+        self._too_large: list[Sequence[Entry]] = []
+
+    @property
+    def too_large_bytes(self) -> int | None:
+        """The size of the smallest part that was too large, if none of its entries is too large alone."""
+        alone = {part[0].id for part in self._too_large if len(part) == 1}
+        return min((_size_of(part) for part in self._too_large if alone.isdisjoint(e.id for e in part)), default=None)
 
     async def deliver_side_by_side(self, lanes: Sequence[Sequence[Part]], places: asyncio.Semaphore) -> None:
         """Hand over the parts of each lane one after the other, each when it has got a place."""
@@ -65,11 +74,13 @@ class Sending:
                 self._note(entries, report)
             case Refused():
                 self.answered = True
-                self._measure(entries, report)
+                if report.too_large:
+                    self._too_large.append(entries)
                 await self._split(entries, report)
             case Unavailable():
                 self.unavailable = self.unavailable or report
-                self._measure(entries, report)
+                if report.too_large:
+                    self._too_large.append(entries)
                 came_back = Outcome.unsure if report.unsure else Outcome.released
                 outcome = came_back(code=report.code, message=report.message)
                 self.outcomes |= dict.fromkeys((entry.id for entry in entries), outcome)
@@ -86,11 +97,6 @@ class Sending:
             if (group := entry.group) is not None and (outcome is None or outcome.kind not in GOES_ON):
                 self._waiting_groups.add(group)
 
-    def _measure(self, entries: Sequence[Entry], report: Refused | Unavailable) -> None:
-        if report.too_large:
-            size = sum(entry.payload_size_bytes for entry in entries)
-            self.too_large_bytes = min(size, self.too_large_bytes or size)
-
     async def _split(self, entries: Sequence[Entry], refused: Refused) -> None:
         if len(entries) == 1:
             self.outcomes[entries[0].id] = Outcome.rejected(refused.message, code=refused.code)
@@ -98,6 +104,31 @@ class Sending:
         middle = len(entries) // 2
         await self.deliver(entries[:middle])
         await self.deliver(entries[middle:])
+
+
+class Fit:
+    """How many bytes a delivery may have: half of what was too large, and twice as much after many that were not.
+
+    Each time it was too large, it takes twice as many until more is tried again.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.bytes = self._most = most
+        self._patience = FIRST_PATIENCE
+        self._fitting = 0
+
+    def learn(self, sending: Sending) -> None:
+        """Take note of how a batch was taken."""
+        too_large = sending.too_large_bytes
+        if too_large is not None and too_large <= self.bytes:
+            self.bytes = max(SMALLEST_BYTES, too_large // 2)
+            self._patience = min(2 * self._patience, LONGEST_PATIENCE)
+            self._fitting = 0
+        elif too_large is None and sending.answered and self.bytes < self._most:
+            self._fitting += 1
+            if self._fitting == self._patience:
+                self.bytes = min(2 * self.bytes, self._most)
+                self._fitting = 0
 
 
 def complete(batch: Batch, outcomes: Mapping[UUID, Outcome]) -> dict[UUID, Outcome] | None:
@@ -121,3 +152,7 @@ def plain(batch: Batch, outcomes: Mapping[UUID, Outcome], error: Exception) -> d
                 return Outcome.retry(code=type(error).__name__, message=error)
 
     return {entry.id: of(outcomes.get(entry.id, Outcome.released())) for entry in batch}
+
+
+def _size_of(entries: Sequence[Entry]) -> int:
+    return sum(entry.payload_size_bytes for entry in entries)

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from carrick.entry import Entry, Outcome, OutcomeKind
-from carrick.relay.split import Sending
+from carrick.relay.split import Fit, Sending
 from carrick.sinks.sink import LeaseLost, Refused, Report, Results, Unavailable
 from tests.unit.relay.entries import entry
 
@@ -108,6 +108,54 @@ def test_the_smallest_part_that_was_too_large_is_remembered() -> None:
     sending = deliver(Destination(too_large=25), [entry(n, size=10) for n in range(1, 9)])
     assert sending.too_large_bytes == 40
     assert set(kinds(sending).values()) == {OutcomeKind.DELIVERED}
+
+
+def test_an_entry_that_is_too_large_by_itself_says_nothing_of_batches() -> None:
+    entries = [entry(n, size=10) for n in range(1, 9)]
+
+    async def picky(part: Sequence[Entry]) -> Report:
+        if entries[2] in part:
+            return Refused(code="http_413", message="too large", too_large=True)
+        return Results(outcomes={entry.id: Outcome.delivered() for entry in part})
+
+    sending = Sending(picky)
+    asyncio.run(sending.deliver(entries))
+    assert len(sending.outcomes) == 8
+    assert sending.too_large_bytes is None
+
+
+def test_a_batch_that_is_too_large_for_somebody_on_the_way_is_remembered_and_given_back() -> None:
+    async def gateway(part: Sequence[Entry]) -> Report:
+        return Unavailable(code="http_413", message="a page", too_large=True)
+
+    sending = Sending(gateway)
+    asyncio.run(sending.deliver([entry(n, size=10) for n in range(1, 9)]))
+    assert {outcome.kind for outcome in sending.outcomes.values()} == {OutcomeKind.RELEASED}
+    assert sending.too_large_bytes == 80
+
+
+def learnt(fit: Fit, limit: int, batches: int) -> list[int]:
+    """The sizes that so many batches had, at a destination with that limit."""
+    sizes = []
+    for _ in range(batches):
+        sizes.append(fit.bytes)
+        fit.learn(deliver(Destination(too_large=limit), [entry(n, size=fit.bytes // 2) for n in (1, 2)]))
+    return sizes
+
+
+def test_batches_grow_back_after_one_that_was_too_large() -> None:
+    fit = Fit(16_000)
+    assert learnt(fit, 8_000, 1) == [16_000]
+    assert learnt(fit, 16_000, 20) == [8_000] * 16 + [16_000] * 4
+
+
+def test_a_limit_that_stays_is_tried_ever_less_often() -> None:
+    sizes = learnt(Fit(16_000), 8_000, 1_000)
+    assert [n for n, size in enumerate(sizes) if size == 16_000] == [0, 17, 50, 115, 244, 501, 758]
+
+
+def test_batches_are_never_smaller_than_a_kilobyte() -> None:
+    assert learnt(Fit(1_200), 600, 2) == [1_200, 1_024]
 
 
 class Doors:
