@@ -109,6 +109,20 @@ class IngestSettings(msgspec.Struct, frozen=True, kw_only=True):
     body_seconds: float = 60.0
 
 
+CHANNEL_VARIABLES = {
+    "batch_rows": "OUTBOX_BATCH_SIZE",
+    "batch_bytes": "OUTBOX_BATCH_BYTES",
+    "lease_seconds": "OUTBOX_LEASE_SECONDS",
+    "max_attempts": "OUTBOX_MAX_ATTEMPTS",
+    "backoff_cap_seconds": "OUTBOX_BACKOFF_CAP_SECONDS",
+    "retention_days": "OUTBOX_RETENTION_DAYS",
+    "dead_retention_days": "OUTBOX_DEAD_RETENTION_DAYS",
+    "max_backlog_bytes": "OUTBOX_MAX_BACKLOG_BYTES",
+    "on_full": "OUTBOX_ON_FULL",
+}
+"""The variable of each option of a channel that has one."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is set from outside. `outbox_…` are the defaults of channels that do not say otherwise."""
 
@@ -124,6 +138,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     outbox_dead_retention_days: float = 30.0
     outbox_max_backlog_bytes: int | None = None
     outbox_on_full: Literal["reject", "evict"] = "reject"
+    outbox_set: frozenset[str] = frozenset()
+    """Those of them that are set, by the channel's own names of the options."""
     host: str = "127.0.0.1"
     port: int = 8080
     metrics_port: int = 9090
@@ -159,6 +175,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "on_full": self.outbox_on_full,
         }
 
+    def channel_settings(self) -> dict[str, int | float | str | None]:
+        """Those of the defaults that are set: they hold for channels that others have declared, too."""
+        return {option: value for option, value in self.channel_defaults().items() if option in self.outbox_set}
+
 
 def read_settings(
     environ: Mapping[str, str] | None = None, env_file: Path | None = None, *, service: Service = "forward"
@@ -184,6 +204,7 @@ def read_settings(
         outbox_dead_retention_days=number(values, "OUTBOX_DEAD_RETENTION_DAYS", 30.0, 0, 36_500),
         outbox_max_backlog_bytes=whole(values, "OUTBOX_MAX_BACKLOG_BYTES", 0, 0, 2**62) or None,
         outbox_on_full=choice(values, "OUTBOX_ON_FULL", ("reject", "evict")),
+        outbox_set=frozenset(option for option, variable in CHANNEL_VARIABLES.items() if values.get(variable)),
         host=host(values, "HOST") or "127.0.0.1",
         port=whole(values, "PORT", port, 0, 65_535),
         metrics_port=whole(values, "METRICS_PORT", metrics_port, 0, 65_535),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,11 +12,11 @@ import msgspec
 
 from carrick.errors import InvalidInput, SettingsError, UnknownChannel
 from carrick.outbox import opening
-from carrick.outbox.channel import Channel
+from carrick.outbox.channel import OPTIONS, Channel, with_defaults
 from carrick.outbox.migration import Part
 from carrick.outbox.outbox import Outbox
 from carrick.outbox.store import Store
-from carrick.settings import CloudSettings, DatabaseUrl, KafkaSettings, Settings, read_settings
+from carrick.settings import CHANNEL_VARIABLES, CloudSettings, DatabaseUrl, KafkaSettings, Settings, read_settings
 from carrick.variables import mask_url, refused
 
 if TYPE_CHECKING:  # what a command does not need is not loaded
@@ -34,6 +35,8 @@ if TYPE_CHECKING:  # what a command does not need is not loaded
     from carrick.state.database import Tables
     from carrick.state.fallback import SharedState
     from carrick.state.redis import RedisServer
+
+log = logging.getLogger("carrick.outbox")
 
 
 def open_store(database_url: str) -> Store:
@@ -74,8 +77,30 @@ def opened_store(database_url: str) -> Iterator[Store]:
         store.close()
 
 
-def prune_channel(store: Store, channel: str) -> int:
+def channel_of(store: Store, name: str, settings: Settings) -> Channel:
+    """The channel, with what OUTBOX_… variables that are set say of what its declarations leave open.
+
+    They are written down, so that they hold for all processes. Raises UnknownChannel or SettingsError.
+    """
+    known = store.channels()
+    if name not in known:
+        raise UnknownChannel(name, sorted(known))
+    try:
+        channel = with_defaults(known[name], settings.channel_settings())
+    except InvalidInput as error:
+        variable = CHANNEL_VARIABLES.get(error.field, "OUTBOX_…")
+        raise SettingsError(f"{variable} does not fit channel {name!r}: {error}") from None
+    if channel != known[name]:
+        store.declare(channel)
+        changed = [option for option in OPTIONS if getattr(channel, option) != getattr(known[name], option)]
+        options = ", ".join(f"{option}={getattr(channel, option)}" for option in changed)
+        log.info("outbox.channel_set", extra={"channel": name, "options": options})
+    return channel
+
+
+def prune_channel(store: Store, channel: str, settings: Settings) -> int:
     """Remove everything of the channel that is past its retention; how many entries."""
+    channel_of(store, channel, settings)
     return sum(iter(lambda: store.prune(channel), 0))
 
 
@@ -164,7 +189,7 @@ def ingest(settings: Settings) -> Ingest:
     outbox.store.check_schema()
     largest = MAX_BODY_BYTES
     if name := settings.ingest.relay_channel:
-        largest = min(largest, _relay_channel(outbox, name).max_payload_bytes)
+        largest = min(largest, _relay_channel(outbox, name, settings).max_payload_bytes)
     contacts = open_contacts(settings.database_url, settings)
     inbox = open_inbox(settings.database_url, relay_channel=name, watcher=resolving(contacts))
     inbox.check_schema()
@@ -202,11 +227,10 @@ def resolving(contacts: Contacts) -> Watcher:
     return watch
 
 
-def _relay_channel(outbox: Outbox, name: str) -> Channel:
+def _relay_channel(outbox: Outbox, name: str, settings: Settings) -> Channel:
     """The channel that stored events are put into: as somebody has declared it, else in order per device."""
-    known = outbox.store.channels().get(name)
-    if known is not None:
-        return known
+    if name in outbox.store.channels():
+        return channel_of(outbox.store, name, settings)
     try:
         return outbox.channel(name, mode="ordered")
     except InvalidInput as error:
@@ -242,6 +266,7 @@ def prepare(database_url: str) -> None:
 class Drainer(NamedTuple):
     """What `carrick drain` delivers, and how to open it."""
 
+    settings: Settings
     database_url: str
     channels: Sequence[str]
     sink: Callable[[str], Sink]
@@ -253,11 +278,8 @@ class Drainer(NamedTuple):
         from carrick.relay.crew import Leg
 
         with self.outbox or open_outbox(self.database_url) as outbox:
-            known = outbox.store.channels()
-            for name in self.channels:
-                if name not in known:
-                    raise UnknownChannel(name, sorted(known))
-            yield outbox.store, lambda: [Leg(known[name], self.sink(name)) for name in self.channels]
+            channels = [channel_of(outbox.store, name, self.settings) for name in self.channels]
+            yield outbox.store, lambda: [Leg(channel, self.sink(channel.name)) for channel in channels]
 
 
 def drainer(
@@ -274,14 +296,14 @@ def drainer(
 ) -> Drainer:
     """What to deliver where. Raises SettingsError, MissingExtra or InvalidInput, whose field is the option."""
     if app is not None:
-        return _application(app, channels)
+        return _application(settings, app, channels)
     if to == "http":
         from carrick.sinks.http import HttpSink
 
         cloud = _cloud_at(settings.cloud, url) if url else settings.cloud
         if not cloud.url:
             raise SettingsError("neither --url nor CLOUD_INGESTION_URL says where to")
-        return Drainer(database_url, channels, lambda _: HttpSink(cloud, edge_id=settings.edge_id), None)
+        return Drainer(settings, database_url, channels, lambda _: HttpSink(cloud, edge_id=settings.edge_id), None)
     from carrick.sinks.kafka_messages import TopicTemplate
 
     TopicTemplate(topic)
@@ -290,7 +312,7 @@ def drainer(
             "KAFKA_BOOTSTRAP_SERVERS (or KAFKA_BROKER) is not set; accepted: host:port, several with commas"
         )
     options = {"topic": topic, "cloud_events": cloud_events, "source": source}
-    return Drainer(database_url, channels, lambda _: _kafka_sink(settings.kafka, options), None)
+    return Drainer(settings, database_url, channels, lambda _: _kafka_sink(settings.kafka, options), None)
 
 
 def _cloud_at(cloud: CloudSettings, url: str) -> CloudSettings:
@@ -332,7 +354,7 @@ def kafka_config(kafka: KafkaSettings) -> dict[str, str | int]:
     return config
 
 
-def _application(app: str, channels: Sequence[str]) -> Drainer:
+def _application(settings: Settings, app: str, channels: Sequence[str]) -> Drainer:
     """The handlers of a Python application."""
     from carrick.ops.application import load_outbox
     from carrick.sinks.handler import HandlerSink
@@ -345,7 +367,7 @@ def _application(app: str, channels: Sequence[str]) -> Drainer:
     chosen = channels or sorted(handlers)
     if not chosen:
         raise InvalidInput("app", f"{app} has no handlers", "@outbox.handler(CHANNEL) before a function")
-    return Drainer("", chosen, lambda name: HandlerSink.of(handlers[name]), outbox)
+    return Drainer(settings, "", chosen, lambda name: HandlerSink.of(handlers[name]), outbox)
 
 
 def migrate(database_url: str, *, compat: bool = False) -> list[str]:

@@ -28,7 +28,7 @@ def prune(*, channel: str | None = None, as_json: AsJson = False, database: str 
         known = sorted(store.channels())
         if channel is not None and channel not in known:
             raise UnknownChannel(channel, known)
-        removed = {name: wiring.prune_channel(store, name) for name in ([channel] if channel else known)}
+        removed = {name: wiring.prune_channel(store, name, settings) for name in ([channel] if channel else known)}
     events = wiring.prune_inbox(url, settings.ingest.retention_days) if channel is None else 0
     if as_json:
         print_json({"channels": removed, "inbox": events})

@@ -38,7 +38,7 @@ class Contacts:
         with closing(open_store(url)) as engine:
             engine.check_schema()
             if channel not in engine.channels():
-                engine.declare(Channel(name=channel, mode=Mode.ORDERED))
+                engine.declare(Channel(name=channel, mode=Mode.ORDERED, said=("mode",)))
         store = open_contact_store(url, channel)
         try:
             store.check_schema()

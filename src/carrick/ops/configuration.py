@@ -22,6 +22,8 @@ def effective(settings: Settings) -> dict[str, str]:
 def _fields(prefix: str, part: msgspec.Struct) -> Iterator[tuple[str, Any]]:
     for field in part.__struct_fields__:
         value, name = getattr(part, field), f"{prefix}{field}".upper()
+        if name == "OUTBOX_SET":  # which of them are set is told by their values
+            continue
         if isinstance(value, msgspec.Struct):
             yield from _fields(f"{field}_", value)
         elif name == "SYNC_INTERVAL_SECONDS":

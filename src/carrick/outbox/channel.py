@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -40,6 +41,7 @@ class OnFull(StrEnum):
 class Channel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A named stream of entries with one destination and one policy. Times in seconds unless named days.
 
+    `said`: which options its declarations have said, None: all; the others may be set by `OUTBOX_…` of a process.
     `one_tenant`: a claim holds entries of one tenant only. `fair`: tenants take turns; without it the oldest
     entry goes first whoever's it is. `remember_keys_days`: how long a key is remembered after its entry was pruned.
     """
@@ -60,6 +62,7 @@ class Channel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     retention_days: float = 7.0
     dead_retention_days: float = 30.0
     remember_keys_days: float = 0.0
+    said: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not CHANNEL_NAME.fullmatch(self.name):
@@ -80,19 +83,44 @@ class Channel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         _within("remember_keys_days", self.remember_keys_days, 0, 36_500)
 
 
-def declared(name: str, options: Mapping[str, Any]) -> Channel:
-    """A channel from options as a user writes them. Raises InvalidInput, naming the option."""
+OPTIONS = Channel.__struct_fields__[1:-1]
+
+
+def declared(
+    name: str, options: Mapping[str, Any], *, defaults: Mapping[str, Any] = MappingProxyType({}), known: Channel | None
+) -> Channel:
+    """A channel from options as a user writes them. Raises InvalidInput, naming the option.
+
+    What they leave open is as `defaults` says, else as the `known` channel has it if no declaration has said that, too.
+    """
+    kept = {} if known is None else {option: getattr(known, option) for option in _left_open(known)}
+    return _channel(name, {**kept, **defaults, **options}, said=sorted(options))
+
+
+def with_defaults(channel: Channel, defaults: Mapping[str, Any]) -> Channel:
+    """The channel as a process's settings want it, in what its declarations have left open. Raises InvalidInput."""
+    options = {option: getattr(channel, option) for option in OPTIONS}
+    options |= {option: defaults[option] for option in _left_open(channel) if option in defaults}
+    return _channel(channel.name, options, said=channel.said)
+
+
+def _left_open(channel: Channel) -> list[str]:
+    """The options that no declaration of the channel has said."""
+    return [] if channel.said is None else [option for option in OPTIONS if option not in channel.said]
+
+
+def _channel(name: str, options: Mapping[str, Any], *, said: Sequence[str] | None) -> Channel:
+    if "said" in options:
+        raise InvalidInput("options", "said is no option", ", ".join(OPTIONS))
     try:
-        return msgspec.convert({"name": name, **options}, Channel, strict=True)
+        return msgspec.convert({"name": name, **options, "said": said}, Channel, strict=True)
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, InvalidInput):
             raise error.__cause__ from None
         problem, _, where = str(error).partition(" - at `$.")
         unknown = "unknown field" in problem
         field = "options" if unknown else where.rstrip("`") or "name"
-        raise InvalidInput(
-            field, problem, ", ".join(Channel.__struct_fields__[1:]) if unknown else _accepted(field)
-        ) from None
+        raise InvalidInput(field, problem, ", ".join(OPTIONS) if unknown else _accepted(field)) from None
 
 
 def _accepted(field: str) -> str:

@@ -61,9 +61,11 @@ class Outbox:
     def channel(self, name: str, **options: Any) -> Channel:
         """Declare a channel, once at start; idempotent. Options are the fields of Channel, mode among them.
 
+        What the options leave open stays as `OUTBOX_…` settings of another process, a drain, have set it.
         Raises InvalidInput for an unknown or absurd option, ChannelConflict for another mode while entries wait.
         """
-        channel = declared(name, self._channel_defaults | options)
+        known = self.store.channels().get(name)
+        channel = declared(name, options, defaults=self._channel_defaults, known=known)
         self.store.declare(channel)
         return channel
 

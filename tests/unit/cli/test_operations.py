@@ -11,6 +11,7 @@ import pytest
 
 from carrick.cli import run
 from carrick.entry import Outcome, State
+from carrick.errors import EntryNotFound
 from carrick.outbox.channel import Channel
 from carrick.outbox.sqlite.migrate import migrate
 from carrick.outbox.sqlite.store import SqliteStore
@@ -242,6 +243,21 @@ def test_drain_once_runs_the_handlers_of_an_application(
     assert run(["drain", "--app", app, "--channel", "things", "--once"]) == 1
     assert printed(capsys) == "things: claimed 4, delivered 3, retried 0, dead 1, released 0, held 0, troubled 0\n"
     assert states(store, [*good, bad]) == [State.DELIVERED] * 3 + [State.DEAD]
+
+
+def test_drain_and_prune_take_what_a_channel_leaves_open_from_the_environment(
+    path: Path, store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = application(tmp_path, path, "shop_of_settings")
+    monkeypatch.setenv("OUTBOX_MAX_ATTEMPTS", "1")
+    store.declare(Channel(name="others", said=()))
+    entry_id = put(store, "others")
+    assert run(["drain", "--app", app, "--channel", "others", "--once"]) == 1
+    assert store.standing(entry_id).dlq_reason == "max_attempts"
+    monkeypatch.setenv("OUTBOX_DEAD_RETENTION_DAYS", "0")
+    assert run(["prune", "--channel", "others"]) == 0
+    with pytest.raises(EntryNotFound):
+        store.standing(entry_id)
 
 
 def test_drain_once_ends_well_when_nothing_is_left(

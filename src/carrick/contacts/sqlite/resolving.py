@@ -17,6 +17,7 @@ from carrick.outbox.channel import Channel, Mode
 from carrick.outbox.ids import new_id
 from carrick.outbox.producing import new_entry
 from carrick.outbox.sqlite.database import PACKAGE as ENGINE
+from carrick.outbox.sqlite.declaring import row_of
 from carrick.outbox.sqlite.failures import named
 from carrick.outbox.sqlite.putting import put_steps
 from carrick.outbox.statement import Row, Statement, Steps, query
@@ -127,8 +128,8 @@ class Scene:
     def tell(self, contact_id: str | None, event_type: str, body: dict[str, Any]) -> Steps[None]:
         """One event in the same transaction, with the contact as its group. Declares the channel when nobody has."""
         if not (yield Statement(query(ENGINE, "channel"), {"name": self._channel})):
-            declared = msgspec.to_builtins(Channel(name=self._channel, mode=Mode.ORDERED))
-            yield Statement(query(ENGINE, "declare_channel"), declared)
+            declared = Channel(name=self._channel, mode=Mode.ORDERED, said=("mode",))
+            yield Statement(query(ENGINE, "declare_channel"), row_of(declared))
         about = {} if contact_id is None else {"contact_id": contact_id}
         payload = {"tenant_id": self._tenant, **about, **body}
         entry = new_entry(

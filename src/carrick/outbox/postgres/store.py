@@ -9,8 +9,6 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-import msgspec
-
 from carrick.entry import (
     Attempt,
     Batch,
@@ -32,7 +30,7 @@ from carrick.entry import (
 )
 from carrick.errors import EntryNotFound, RequestReused, UnknownChannel
 from carrick.outbox import finding
-from carrick.outbox.channel import Channel, Mode, OnFull
+from carrick.outbox.channel import OPTIONS, Channel, Mode, OnFull
 from carrick.outbox.fencing import tell_lost_lease, tells_lost_lease
 from carrick.outbox.limits import (
     check_cap,
@@ -100,8 +98,9 @@ class PostgresStore(Waking):
             migrate.check_schema(connection)
 
     def declare(self, channel: Channel) -> None:
-        options = msgspec.to_builtins(channel)
-        self._rows("declare_channel", name=options.pop("name"), options=json.dumps(options))
+        options = {option: getattr(channel, option) for option in OPTIONS}
+        said = ["*"] if channel.said is None else list(channel.said)
+        self._rows("declare_channel", name=channel.name, options=json.dumps(options), said=said)
         self._batch_rows[channel.name] = channel.batch_rows
 
     def channels(self) -> dict[str, Channel]:
@@ -457,7 +456,9 @@ def _asked(connection: Connection, name: str, /, **params: Any) -> list[tuple[An
 
 def _channel(row: Sequence[Any]) -> Channel:
     options = dict(zip(Channel.__struct_fields__, row, strict=True))
-    return Channel(**options | {"mode": Mode(options["mode"]), "on_full": OnFull(options["on_full"])})
+    said = options.pop("said")
+    kinds = {"mode": Mode(options["mode"]), "on_full": OnFull(options["on_full"])}
+    return Channel(**options | kinds, said=None if said is None else tuple(said))
 
 
 def _gate(channel: str, columns: Sequence[Any]) -> Gate:

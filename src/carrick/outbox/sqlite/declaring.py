@@ -21,7 +21,13 @@ def declare(connection: sqlite3.Connection, channel: Channel) -> None:
             f"channel {channel.name!r} is declared as {known[0][1]!r} and still has entries; "
             f"it cannot become {channel.mode.value!r} now"
         )
-    rows(connection, "declare_channel", **msgspec.to_builtins(channel))
+    rows(connection, "declare_channel", **row_of(channel))
+
+
+def row_of(channel: Channel) -> dict[str, Any]:
+    """The channel's row, for declare_channel.sql."""
+    said = None if channel.said is None else ",".join(channel.said)
+    return {**msgspec.to_builtins(channel), "said": said}
 
 
 def channels(connection: sqlite3.Connection) -> dict[str, Channel]:
@@ -39,5 +45,7 @@ def known_channel(connection: sqlite3.Connection, name: str) -> Channel:
 
 def _channel(row: Sequence[Any]) -> Channel:
     options = dict(zip(Channel.__struct_fields__, row, strict=True))
+    said = options.pop("said")
+    options["said"] = None if said is None else tuple(said.split(",")) if said else ()
     kinds = {"mode": Mode, "one_tenant": bool, "fair": bool, "on_full": OnFull}
     return Channel(**options | {name: kind(options[name]) for name, kind in kinds.items()})

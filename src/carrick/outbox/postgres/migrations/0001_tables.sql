@@ -42,6 +42,7 @@ create table carrick.channel (
   retention_days       double precision not null default 7 check (retention_days between 0 and 36500),
   dead_retention_days  double precision not null default 30 check (dead_retention_days between 0 and 36500),
   remember_keys_days   double precision not null default 0 check (remember_keys_days between 0 and 36500),
+  said                 text[] default '{}', -- the options that its declarations have said, null: all
   declared_at          timestamptz not null default carrick.clock(),
   last_error_at        timestamptz, -- written by `finish`, at most once a second
   check (backoff_base_seconds <= backoff_cap_seconds)

@@ -25,11 +25,14 @@ begin
 end $$;
 
 -- Channels have options that SQL users give as JSON: each must be a column, and each value must pass its CHECK.
-create function carrick.declare_channel(name text, options jsonb default '{}') returns void
+-- `said`: which of the options are the declaration's own; the others may be set by OUTBOX_… of a process. Null: all that are given, beside those
+-- that were said before. `{*}`: all there are.
+create function carrick.declare_channel(name text, options jsonb default '{}', said text[] default null) returns void
   language plpgsql as $$
 declare
   v_name alias for name;
   v_options alias for options;
+  v_said alias for said;
   v_unknown text;
   v_mode text;
   v_bound bigint;
@@ -39,7 +42,7 @@ begin
     from jsonb_object_keys(v_options) as o(key)
    where o.key not in (select a.attname from pg_attribute a
                         where a.attrelid = 'carrick.channel'::regclass and a.attnum > 0
-                          and a.attname not in ('name', 'declared_at'));
+                          and a.attname not in ('name', 'said', 'declared_at', 'last_error_at'));
   if v_unknown is not null then
     perform carrick._fail('CK004', format('unknown channel option: %s', v_unknown),
       'accepted: mode, one_tenant, fair, batch_rows, batch_bytes, lease_seconds, max_attempts, backoff_base_seconds, '
@@ -51,6 +54,10 @@ begin
   v_mode := v_new.mode;
   v_bound := v_new.max_backlog_bytes;
   v_new := jsonb_populate_record(v_new, v_options);
+  v_new.said := case when v_said = '{*}' then null
+                     when v_said is not null then v_said
+                     when v_new.said is not null
+                     then v_new.said || array(select jsonb_object_keys(v_options) except select unnest(v_new.said) order by 1) end;
   if v_new.mode is distinct from v_mode and (exists (select from carrick.work w where w.channel = v_name)
                                              or exists (select from carrick.lease l where l.channel = v_name)) then
     perform carrick._fail('CK005', format('channel %L is declared as %L and still has entries; it cannot become %L now',
@@ -59,11 +66,11 @@ begin
   update carrick.channel c
      set (mode, one_tenant, fair, batch_rows, batch_bytes, lease_seconds, max_attempts, backoff_base_seconds,
           backoff_cap_seconds, max_payload_bytes, max_backlog_bytes, on_full, retention_days, dead_retention_days,
-          remember_keys_days)
+          remember_keys_days, said)
        = (v_new.mode, v_new.one_tenant, v_new.fair, v_new.batch_rows, v_new.batch_bytes, v_new.lease_seconds,
           v_new.max_attempts, v_new.backoff_base_seconds, v_new.backoff_cap_seconds, v_new.max_payload_bytes,
           v_new.max_backlog_bytes, v_new.on_full, v_new.retention_days, v_new.dead_retention_days,
-          v_new.remember_keys_days)
+          v_new.remember_keys_days, v_new.said)
    where c.name = v_name and c is distinct from v_new;
   if v_new.max_backlog_bytes is not null and v_bound is null then -- what is there already counts from now on
     delete from carrick.backlog b where b.channel = v_name;

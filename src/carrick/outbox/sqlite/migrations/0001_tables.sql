@@ -33,6 +33,7 @@ create table carrick_channel (
   retention_days       real not null default 7 check (retention_days between 0 and 36500),
   dead_retention_days  real not null default 30 check (dead_retention_days between 0 and 36500),
   remember_keys_days   real not null default 0 check (remember_keys_days between 0 and 36500),
+  said                 text default '', -- the options that its declarations have said, null: all
   declared_at          integer not null default (cast((julianday('now') - 2440587.5) * 86400000000.0 as integer)),
   last_error_at        integer,
   check (backoff_base_seconds <= backoff_cap_seconds)
