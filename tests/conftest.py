@@ -43,7 +43,7 @@ begin
   set local session_replication_role = replica;  -- in any order, whatever refers to what
   for t in select tablename from pg_tables
             where schemaname = 'carrick'
-              and tablename not in ('migration', 'transition', 'channel', 'turn', 'state_epoch') loop
+              and tablename not in ('migration', 'transition', 'channel', 'turn') loop
     -- after a storm the dead rows would be read again and again
     if pg_relation_size(format('carrick.%I', t)) > 1000000 then
       execute format('truncate carrick.%I cascade', t);
@@ -54,7 +54,6 @@ begin
   set local session_replication_role = origin;
   delete from carrick.channel where name <> 'outbox';
   delete from carrick.turn where channel <> 'outbox';
-  update carrick.state_epoch set number = number + 1, run = null, failures = 0, changed_at = 'epoch';
 end $$;
 create or replace function carrick.clock() returns timestamptz language sql volatile parallel safe
   as 'select clock_timestamp()';

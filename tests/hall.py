@@ -16,7 +16,8 @@ from typing import Any
 import aiohttp
 
 from carrick.relay.threads import Threads
-from carrick.state.fallback import Redis, SharedState
+from carrick.state.beside import Redis
+from carrick.state.shared import SharedState
 from carrick.testing import Clock, PostgresClock, SqliteClock
 from carrick.web.routes import application
 from carrick.web.server import serving
@@ -167,9 +168,7 @@ class Hall:
         )  # fmt: skip
         stack.push_async_callback(patrols.close)
         admission = Admission(devices, threads, now=self.now)
-        sockets = device_socket.Sockets(
-            kv, admission, refreshes, metrics, origin=ORIGIN, look_seconds=self.look_seconds
-        )
+        sockets = device_socket.Sockets(admission, refreshes, metrics, origin=ORIGIN, look_seconds=self.look_seconds)
         stack.push_async_callback(sockets.close)
         made = [*patrol_routes.routes(patrols, admission, now=self.now), *device_socket.routes(sockets)]
         port = await stack.enter_async_context(serving(application(made, max_body_bytes=1024), "127.0.0.1", 0))

@@ -6,17 +6,19 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from time import monotonic
 
 from carrick.relay.threads import Threads
+from carrick.state.beside import Beside, Redis
 from carrick.state.database import Tables
-from carrick.state.fallback import Redis, SharedState
 from carrick.state.postgres.tables import PostgresTables
+from carrick.state.shared import SharedState
 from carrick.state.sqlite.tables import SqliteTables
 from carrick.testing import Clock
 
 
 class Time:
-    """The clock of all replicas and of their database. Who sleeps lets it pass for everybody."""
+    """The clock of all replicas and of their database."""
 
     def __init__(self, database: Clock) -> None:
         self._database = database
@@ -30,20 +32,14 @@ class Time:
         self.now += seconds
         self._database.shift(seconds)
 
-    async def sleep(self, seconds: float) -> None:
-        """Pass the time instead of waiting for it."""
-        self.shift(seconds)
-
 
 @asynccontextmanager
 async def replica(database: Path | str, redis: Redis | None, time: Time | None = None) -> AsyncIterator[SharedState]:
     """One replica on a file or a PostgreSQL, with threads of its own; on the test's time, or on the real one."""
     threads = Threads(2)
     tables: Tables = SqliteTables(database) if isinstance(database, Path) else PostgresTables(database)
-    if time is None:
-        state = SharedState(tables, threads, redis)
-    else:
-        state = SharedState(tables, threads, redis, clock=time.clock, sleep=time.sleep)
+    clock = monotonic if time is None else time.clock
+    state = SharedState(tables, threads, None if redis is None else Beside(redis, clock=clock))
     try:
         yield state
     finally:

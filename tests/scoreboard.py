@@ -16,8 +16,8 @@ import aiohttp
 
 from carrick import wiring
 from carrick.relay.threads import Threads
-from carrick.state.fallback import SharedState
 from carrick.state.postgres.tables import PostgresTables as PostgresState
+from carrick.state.shared import SharedState
 from carrick.state.sqlite.tables import SqliteTables as SqliteState
 from carrick.testing import Clock, PostgresClock, SqliteClock
 from carrick.web.headers import secure

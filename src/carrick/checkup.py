@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -106,8 +107,13 @@ def _redis(settings: Settings) -> Finding:
     server = wiring.redis_server(settings)
     if server is None:
         return doctor.not_configured("redis", "REDIS_URL")
+
+    async def asked() -> None:
+        async with aclosing(server):
+            await server.probe()
+
     try:
-        asyncio.run(server.probe())
+        asyncio.run(asked())
     except StoreUnavailable as error:
         return doctor.redis(str(error))
     return doctor.redis(None)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:  # what a command does not need is not loaded
     from carrick.sinks.kafka import KafkaSink
     from carrick.sinks.sink import Sink
     from carrick.state.database import Tables
-    from carrick.state.fallback import SharedState
     from carrick.state.redis import RedisServer
+    from carrick.state.shared import SharedState
 
 log = logging.getLogger("carrick.outbox")
 
@@ -135,12 +135,13 @@ def metrics(store: Store) -> Metrics:
 
 def shared_state(settings: Settings, threads: Threads) -> SharedState:
     """Shared state of all replicas; its calls of the database run in the threads. Raises MissingExtra or StoreError."""
-    from carrick.state.fallback import SharedState
+    from carrick.state.beside import Beside
+    from carrick.state.shared import SharedState
 
     redis = redis_server(settings)
     tables = _state_tables(settings.database_url)
     tables.check_schema()
-    return SharedState(tables, threads, redis)
+    return SharedState(tables, threads, None if redis is None else Beside(redis))
 
 
 def redis_server(settings: Settings) -> RedisServer | None:

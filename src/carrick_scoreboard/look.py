@@ -7,14 +7,12 @@ from datetime import UTC, datetime
 import msgspec
 
 from carrick.relay.threads import Threads
-from carrick.state.fallback import MAX_SCAN, SharedState
+from carrick.state.shared import MAX_SCAN, SharedState
 from carrick_scoreboard.osm.standing import KnownBudget, UserBlock
 from carrick_scoreboard.standing import block_key, budget_key, ends_at, read_budget, read_user_block
 from carrick_scoreboard.store.blocks import Block, Blocks, Ending
 from carrick_scoreboard.store.credentials import StoredCredentials, UserOverview
 from carrick_scoreboard.store.tables import Tables
-
-ON_REDIS = "budgets are on Redis: set REDIS_URL as for the service"
 
 
 class UserLook(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,15 +29,11 @@ class UserLook(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OsmLook(msgspec.Struct, frozen=True, kw_only=True):
-    """The block that stands, if one does, calls that OSM will end, and all users.
-
-    `problem`: why budgets could not be read.
-    """
+    """The block that stands, if one does, calls that OSM will end, and all users."""
 
     block: Block | None
     endings: list[Ending]
     users: list[UserLook]
-    problem: str = ""
 
 
 async def look_at_osm(tables: Tables, state: SharedState, threads: Threads) -> OsmLook:
@@ -47,10 +41,6 @@ async def look_at_osm(tables: Tables, state: SharedState, threads: Threads) -> O
     blocks = Blocks(tables)
     block, endings = await threads.call(blocks.standing), await threads.call(blocks.endings)
     users = await threads.call(StoredCredentials(tables).overview)
-    if await state.is_elsewhere():
-        return OsmLook(
-            block=block, endings=endings, users=[_user(user, None, None) for user in users], problem=ON_REDIS
-        )
     now = datetime.now(UTC)
     found = {item.key: item.value for item in await state.scan("osm_ratelimit:", limit=MAX_SCAN)}
     found |= {item.key: item.value for item in await state.scan("osm_blocked:", limit=MAX_SCAN)}

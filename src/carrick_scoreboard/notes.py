@@ -39,10 +39,7 @@ class Notes(Generic[T]):
     async def take(self, secret: str) -> T | None:
         """The note, once: of many who try, one gets it."""
         key = self._key(secret)
-        sealed = await self._kv.get(key)
-        if sealed is None or not await self._kv.compare_and_delete(key, sealed):
-            return None
-        return self._opened(key, sealed)
+        return self._opened(key, await self._kv.delete(key))
 
     def _key(self, secret: str) -> str:
         return f"{self._name}:{digest(secret)}"

@@ -9,7 +9,7 @@ import msgspec
 
 from carrick.outbox.outbox import Outbox
 from carrick.relay.threads import Threads
-from carrick.state.fallback import SharedState
+from carrick.state.shared import SharedState
 from carrick_scoreboard.admission import Admission
 from carrick_scoreboard.credentials import LONGEST_WAIT_SECONDS, Credentials
 from carrick_scoreboard.delivery import ScoreSink
@@ -115,8 +115,9 @@ def put_together(
         return await threads.call(scores.pending, section_ids)
 
     async def shown(section_ids: Collection[int]) -> Mapping[int, object]:
-        waiting = await pending(section_ids)
-        return {one: (waiting.get(one), seen) for one, seen in (await shelf.shown([*section_ids])).items()}
+        waiting, colors = await pending(section_ids), await threads.call(sections.colors_of, section_ids)
+        seen = await shelf.shown([*section_ids])
+        return {one: (seen[one], waiting.get(one), colors.get(one)) for one in section_ids}
 
     refreshes = Refreshes(state, shown)
     shelf = Shelf(state, kept_seconds=settings.cache_fallback_seconds, now=now, told=refreshes.tell)
@@ -151,7 +152,7 @@ def put_together(
         credentials=credentials,
         patrols=patrols,
         admission=admission,
-        sockets=Sockets(state, admission, refreshes, metrics, origin=settings.exposed_domain),
+        sockets=Sockets(admission, refreshes, metrics, origin=settings.exposed_domain),
         sign_in=SignIn(settings.osm, settings.exposed_domain, client, credentials, state, keys),
         limits=Limits(state),
         shelf=shelf,

@@ -1,42 +1,70 @@
-"""Tells who shows a section when its scores have changed: one subscription for all sections of this process."""
+"""What replicas tell each other: that the scores of a section have changed, and that a device has connected.
+
+One subscription for everything that this process listens to.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
 
 from carrick.errors import StoreError
-from carrick.state.kv import Heard, Kv, Message
+from carrick.state.kv import Gap, Kv, Message
 from carrick_scoreboard.patrols.shelf import CHANGES
 
 log = logging.getLogger("carrick.scoreboard")
 
 PAUSE_SECONDS = 1.0
 
-Told = Callable[[], None]
+Heard = Callable[[str], None]
+"""Is called with what was said after the key."""
 Shown = Callable[[Collection[int]], Awaitable[Mapping[int, object]]]
 """What these sections show now. Raises StoreError."""
 
 
 class Refreshes:
-    """One per process. It is subscribed while anybody listens to any section."""
+    """One per process. It is subscribed while anybody listens to anything. `clock`: seconds since 1970."""
 
-    def __init__(self, kv: Kv, shown: Shown) -> None:
+    def __init__(self, kv: Kv, shown: Shown, *, clock: Callable[[], float] = time.time) -> None:
         self._kv = kv
         self._shown = shown
-        self._seen: dict[str, object] = {}
+        self._clock = clock
+        self._seen: dict[int, object] = {}
         """What was shown when something may have been missed, of sections of which nothing was told since."""
-        self._listeners: defaultdict[str, set[Told]] = defaultdict(set)
+        self._listeners: defaultdict[str, set[Heard]] = defaultdict(set)
         self._line: _Line | None = None
 
     @asynccontextmanager
-    async def listening(self, section_id: int, told: Told) -> AsyncIterator[None]:
+    async def listening(self, section_id: int, told: Callable[[], None]) -> AsyncIterator[None]:
         """Within it, `told` is called after each change; it begins when nothing can be missed any more."""
-        key = str(section_id)
-        self._listeners[key].add(told)
+        async with self._hearing(str(section_id), lambda _: told()):
+            yield
+
+    @asynccontextmanager
+    async def connected(self, device_id: int, replaced: Callable[[], None]) -> AsyncIterator[None]:
+        """Within it the device is connected here; `replaced` is called when it connects anew, on any replica.
+
+        Replicas with different clocks may end the wrong one of two connections of one moment; its device comes again.
+        """
+        since = self._clock()
+
+        def heard(moment: str) -> None:
+            if float(moment) > since:
+                replaced()
+
+        async with self._hearing(f"device:{device_id}", heard):
+            word = f"device:{device_id} {since!r}"
+            self._tell(word)
+            await self._kv.publish(CHANGES, word)
+            yield
+
+    @asynccontextmanager
+    async def _hearing(self, key: str, heard: Heard) -> AsyncIterator[None]:
+        self._listeners[key].add(heard)
         line = self._line
         if line is None:
             line = self._line = _Line(self._kv, self._hear)
@@ -44,10 +72,9 @@ class Refreshes:
             await line.is_heard.wait()
             yield
         finally:
-            self._listeners[key].discard(told)
+            self._listeners[key].discard(heard)
             if not self._listeners[key]:
                 del self._listeners[key]
-                self._seen.pop(key, None)
             if not self._listeners and self._line is line:
                 self._line = None
                 await line.close()
@@ -56,12 +83,15 @@ class Refreshes:
         """This process has changed something: those who show the section here are told, whatever can be heard."""
         self._tell(str(section_id))
 
-    def _tell(self, key: str) -> None:
-        self._seen.pop(key, None)
-        for told in [*self._listeners.get(key, ())]:
-            told()
+    def _tell(self, word: str) -> None:
+        """To those who listen to its key."""
+        key, _, rest = word.partition(" ")
+        if key.isdecimal():
+            self._seen.pop(int(key), None)
+        for heard in [*self._listeners.get(key, ())]:
+            heard(rest)
 
-    async def _hear(self, heard: Heard) -> None:
+    async def _hear(self, heard: Message | Gap) -> None:
         if isinstance(heard, Message):
             self._tell(heard.text)
         else:
@@ -69,24 +99,25 @@ class Refreshes:
 
     async def _catch_up(self) -> None:
         """Something may have been missed: tell those whose section does not look as it did the last time."""
-        keys = [*self._listeners]
+        sections = [int(key) for key in self._listeners if key.isdecimal()]
         try:
-            shown = await self._shown([int(key) for key in keys])
+            shown = await self._shown(sections)
         except StoreError as error:
             log.warning("refreshes.not_looked", extra={"error": str(error)})
             self._seen.clear()
             return
-        for key in keys:
-            now = shown.get(int(key))
-            if key not in self._seen or self._seen[key] != now:
-                self._tell(key)
-                self._seen[key] = now
+        before, self._seen = self._seen, {}
+        for section_id in sections:
+            now = shown.get(section_id)
+            if section_id not in before or before[section_id] != now:
+                self.tell(section_id)
+            self._seen[section_id] = now
 
 
 class _Line:
     """The subscription. `is_heard` is set from the first word on, which is a gap that nobody has to be told of."""
 
-    def __init__(self, kv: Kv, hear: Callable[[Heard], Awaitable[None]]) -> None:
+    def __init__(self, kv: Kv, hear: Callable[[Message | Gap], Awaitable[None]]) -> None:
         self._kv = kv
         self._hear = hear
         self.is_heard = asyncio.Event()

@@ -20,7 +20,7 @@ from carrick.relay.threads import Threads
 from carrick.relay.wake import Bells
 from carrick.settings import Settings
 from carrick.state import upkeep as state_upkeep
-from carrick.state.fallback import SharedState
+from carrick.state.shared import SharedState
 from carrick.web.headers import secure
 from carrick.web.probes import described
 from carrick.web.routes import Route, application
@@ -157,6 +157,7 @@ class Scoreboard:
     async def _serve(self, parts: Parts, stopping: asyncio.Event, started: Started) -> None:
         settings = self._settings
         self._metrics.add_state(lambda: parts.state.health)
+        await parts.state.look()
         async with (
             serving(self._app(parts), settings.host, settings.port) as port,
             serving(self._figures(parts), settings.host, settings.metrics_port, "METRICS_PORT") as at,
@@ -200,7 +201,7 @@ class Scoreboard:
         await self._threads.call(self._tables.check_schema)
         await self._threads.call(self._store.check_schema)
         blocked = await parts.standing.service_block_lately() is not None
-        health = await parts.state.look()
+        health = parts.state.health
         problems = [f"Redis: {health.problem}"] if health.degraded else []
         problems += [self._bells.problem] if self._bells.problem else []
         return front.Ready(status="degraded" if problems else "ok", problem="; ".join(problems), osm_blocked=blocked)

@@ -1,8 +1,9 @@
 """How the application and its users stand with OSM: the service block in its table, the rest in shared state.
 
-The table is asked before every OSM call, so no replica calls once a block is written down, whoever wrote it and
-whatever became of shared state; a call that was on its way already cannot be taken back. Answers to devices may be
-`LATELY_SECONDS` behind. Clearing the block is seen in the same way: at the next call, without a restart.
+Redis, where there is one, has copies under the same keys for people who look; nothing reads them. The table of blocks
+is asked before every OSM call, so no replica calls once a block is written down, whoever wrote it; a call that was on
+its way already cannot be taken back. Answers to devices may be `LATELY_SECONDS` behind. Clearing the block is seen in
+the same way: at the next call, without a restart.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ T = TypeVar("T")
 
 SERVICE_KEY = "osm_service_blocked"
 LATELY_SECONDS = 1.0
-MIRROR_SECONDS = 60.0
-"""How often the mirror of a block that stands is written again: shared state may forget it."""
+COPY_SECONDS = 60.0
+"""How often the copy of the service block is brought up to date again: Redis may have lost it."""
 UNKNOWN_RESET_SECONDS = 3600
 """OSM's budgets are by the hour; one that does not say when it ends is forgotten after that."""
 MAX_HEADER = 500
@@ -74,7 +75,7 @@ class SharedStanding:
         self._now = now
         self._fresh_seconds: dict[int, int] = {}
         self._deprecated: dict[str, Deprecated | None] = {}
-        self._mirrored: tuple[int | None, datetime] | None = None
+        self._copied: tuple[int | None, datetime] | None = None
         self._lately: Lately[None, ServiceBlock | None] = Lately(lambda _: self._by_table(), LATELY_SECONDS)
 
     async def service_block(self) -> ServiceBlock | None:
@@ -107,7 +108,7 @@ class SharedStanding:
         block = UserBlock(blocked_at=whole_second(self._now()), retry_after=seconds)
         self._meter.user_block(user_id, ends_at(block))
         log.critical("osm.user_blocked", extra={"user_id": user_id, "seconds": seconds})
-        await self._kv.set(block_key(user_id), msgspec.json.encode(block), ttl=seconds + 1)
+        await self._put(block_key(user_id), block, seconds + 1)
 
     async def note_budget(self, user_id: int, budget: Budget) -> None:
         """What OSM does not say stays as it is known."""
@@ -123,8 +124,7 @@ class SharedStanding:
         )
         self._meter.budget(user_id, known)
         self._tell(user_id, known)
-        ttl = min(seconds + 1, MAX_TTL_SECONDS)
-        await self._kv.set(budget_key(user_id), msgspec.json.encode(known), ttl=ttl)
+        await self._put(budget_key(user_id), known, min(seconds + 1, MAX_TTL_SECONDS))
 
     async def note_deprecated(self, endpoint: str, deprecated: Deprecated | None) -> None:
         """Written down when it is news to this process. No call fails because it could not be."""
@@ -163,26 +163,23 @@ class SharedStanding:
 
     async def _by_table(self) -> ServiceBlock | None:
         block = await self._threads.call(self._blocks.standing)
-        await self._mirror(block)
+        self._copy(block)
         return None if block is None else _shown(block)
 
-    async def _mirror(self, block: Block | None) -> None:
-        """Keep the key in step with the table. Nobody decides by it, so a failure is told and no more."""
+    async def _put(self, key: str, value: UserBlock | KnownBudget, ttl: float) -> None:
+        raw = msgspec.json.encode(value)
+        await self._kv.set(key, raw, ttl=ttl)
+        self._kv.copy(key, raw, ttl=ttl)
+
+    def _copy(self, block: Block | None) -> None:
+        """Keep the copy in step with the table."""
         now = self._now()
         identity = None if block is None else block.id
-        if self._mirrored is not None and self._mirrored[0] == identity:
-            due = identity is not None and now - self._mirrored[1] >= timedelta(seconds=MIRROR_SECONDS)
-            if not due:
-                return
-        self._mirrored = (identity, now)
-        try:
-            if block is None:
-                await self._kv.delete(SERVICE_KEY)
-            else:
-                await self._kv.set(SERVICE_KEY, msgspec.json.encode(_shown(block)), ttl=MAX_TTL_SECONDS)
-        except StoreError as error:
-            self._mirrored = None
-            log.warning("osm.block_not_mirrored", extra={"error": str(error)})
+        soon = timedelta(seconds=COPY_SECONDS)
+        if self._copied is not None and self._copied[0] == identity and now - self._copied[1] < soon:
+            return
+        self._copied = (identity, now)
+        self._kv.copy(SERVICE_KEY, None if block is None else msgspec.json.encode(_shown(block)))
 
 
 def block_key(user_id: int) -> str:

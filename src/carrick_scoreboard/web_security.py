@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import re
 import secrets
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 from aiohttp import web
@@ -88,25 +87,16 @@ def is_secret(text: str) -> bool:
 class Limits:
     """So many requests in so many seconds from one visitor, counted by all replicas together.
 
-    A window begins with the first request and ends by itself; what is refused does not make it longer. When it ends is
-    noted beside the count, by the clock of whoever began it (seconds since 1970): that only tells how long to wait.
+    A window begins with the first request and ends by itself; what is refused does not make it longer.
     """
 
-    def __init__(self, kv: Kv, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, kv: Kv) -> None:
         self._kv = kv
-        self._clock = clock
 
     async def wait(self, what: str, visitor: Visitor, rate: Rate) -> int:
         """Count one more; 0 when it is welcome, else the seconds until the next one is."""
-        key = f"limit:{what}:{visitor.neighbourhood}"
-        count = await self._kv.increment(key, ttl=rate.seconds)
-        if count == 1:
-            await self._kv.set(f"{key}:ends", str(self._clock() + rate.seconds).encode(), ttl=rate.seconds)
-        if count <= rate.count:
-            return 0
-        noted = await self._kv.get(f"{key}:ends")
-        left = rate.seconds if noted is None else math.ceil(float(noted) - self._clock())
-        return max(1, min(rate.seconds, left))
+        count = await self._kv.increment(f"limit:{what}:{visitor.neighbourhood}", ttl=rate.seconds)
+        return 0 if count.sum <= rate.count else max(1, min(rate.seconds, math.ceil(count.ends_in)))
 
 
 def visitor(request: web.Request, settings: ScoreboardSettings) -> Visitor:

@@ -74,8 +74,6 @@ def _print(look: OsmLook) -> None:
         print_line(f"OSM will end a call: {ending.in_words}. A newer release of Carrick may do without it.")
     rows = [_row(user) for user in look.users]
     print_table("Users", COLUMNS, rows, empty="Nobody has signed in yet.")
-    if look.problem:
-        print_line(look.problem)
 
 
 def _blocked(block: Block) -> str:

@@ -177,7 +177,7 @@ def redis(problem: str | None) -> Finding:
     """Redis can be written to. Without it everything stays correct, on the database alone."""
     if problem is None:
         return fine("redis", "answers and can be written to")
-    remedy = "start it, or correct REDIS_URL; meanwhile shared state is on the database, slower"
+    remedy = "start it, or correct REDIS_URL; meanwhile messages and counters are the database's alone"
     return warned("redis", problem, remedy)
 
 

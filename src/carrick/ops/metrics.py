@@ -18,7 +18,7 @@ from carrick.entry import Batch, ChannelStats, Gate, Sign
 from carrick.errors import StoreError
 from carrick.outbox.store import Store
 from carrick.relay.meter import Tally
-from carrick.state.switch import Health
+from carrick.state.beside import Health
 
 log = logging.getLogger("carrick.ops")
 
@@ -183,7 +183,7 @@ class StateHealth(Collector):
     def collect(self) -> Iterator[Metric]:
         health = self._health()
         yield GaugeMetricFamily(
-            "carrick_state_degraded", "1 while shared state is on the database because of Redis.", value=health.degraded
+            "carrick_state_degraded", "1 while Redis is set up and does not work.", value=health.degraded
         )
         yield CounterMetricFamily("carrick_state_errors", "How often Redis has failed this process.", health.errors)
 

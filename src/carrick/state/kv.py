@@ -1,8 +1,4 @@
-"""What the application sees of shared state: values that end by themselves, and messages that nobody keeps.
-
-A value may vanish before its time, never come back, and never be older than one that was written over it. What must
-not vanish belongs in a table of its own.
-"""
+"""What the application sees of shared state: values that end by themselves, counters, and messages nobody keeps."""
 
 from __future__ import annotations
 
@@ -28,6 +24,13 @@ class Item(msgspec.Struct, frozen=True):
 
     key: str
     value: bytes
+    ends_in: float
+
+
+class Count(msgspec.Struct, frozen=True):
+    """A counter after it was added to; `ends_in` is in seconds."""
+
+    sum: int
     ends_in: float
 
 
@@ -64,26 +67,30 @@ class Kv(Protocol):
     async def set_if_absent(self, key: str, value: bytes, *, ttl: float) -> bool:
         """Write the value if there is none: of many who try, one is told True. A lock is taken this way.
 
-        Such a lock saves work and decides nothing: it may vanish while it is held.
+        Such a lock saves work and decides nothing: it may end while it is held.
         """
 
     async def compare_and_set(self, key: str, expected: bytes, value: bytes, *, ttl: float) -> bool:
         """Write the value if the expected one is there; whether it was."""
 
-    async def delete(self, key: str) -> bool:
-        """Remove the value; whether there was one."""
+    async def delete(self, key: str) -> bytes | None:
+        """Remove the value; what it was, None where there was none. Of many who try, one is given it."""
 
     async def compare_and_delete(self, key: str, expected: bytes) -> bool:
         """Remove the value if it is the expected one; whether it was. A lock is given back this way."""
 
-    async def increment(self, key: str, *, ttl: float, by: int = 1) -> int:
-        """Add to a counter; the sum. The first one begins at 0 and says when the counter ends; later ones do not.
+    async def increment(self, key: str, *, ttl: float, by: int = 1) -> Count:
+        """Add to a counter. The first one begins at 0 and says when the counter ends; later ones do not.
 
-        Raises InvalidInput where the value is no whole number in decimal digits.
+        For limiters: a counter may begin anew before its end, when Redis loses it, goes or comes back. Raises
+        InvalidInput where the value is no whole number in decimal digits.
         """
 
     async def scan(self, prefix: str, *, limit: int = 100) -> list[Item]:
         """At most so many of the values whose keys begin with the prefix, sorted by key. To look at, not to work by."""
+
+    def copy(self, key: str, value: bytes | None, *, ttl: float = MAX_TTL_SECONDS) -> None:
+        """Let Redis have a copy, or none any more (None), for people who look there. Nobody reads it, nobody waits."""
 
     async def publish(self, topic: str, text: str) -> None:
         """Tell all who are subscribed now."""
@@ -92,7 +99,7 @@ class Kv(Protocol):
         """What is published from now on, for ever; a connection that is lost is made again.
 
         The first thing heard is a Gap: from there on it listens. A Gap comes again whenever something may have been
-        missed. Close it (`contextlib.aclosing`) when done.
+        missed. A message may be heard twice. Close it (`contextlib.aclosing`) when done.
         """
 
 

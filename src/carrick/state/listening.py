@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from carrick.errors import NothingHeard, StoreError
@@ -23,16 +23,9 @@ MOST_WAITING = 1_000
 """Messages that wait for a slow subscriber; then its connections wait."""
 
 Listen = Callable[[], AsyncGenerator[str | None, None]]
-Lost = Callable[[StoreError], Awaitable[bool]]
-"""Called when a connection is lost; whether something may have been missed because of what it did."""
 
 
-async def never_switches(_: StoreError) -> bool:
-    """For a place that has no other to switch to."""
-    return False
-
-
-async def hear(listen: Listen, where: str, lost: Lost = never_switches) -> AsyncGenerator[Heard, None]:
+async def hear(listen: Listen, where: str) -> AsyncGenerator[Heard, None]:
     """Listen for ever. A Gap comes first, after every loss, and again when it listens anew.
 
     Where nothing can be heard, one comes every second.
@@ -57,19 +50,10 @@ async def hear(listen: Listen, where: str, lost: Lost = never_switches) -> Async
             pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(failures, 10))
             failures += 1
             log.warning("state.not_listening", extra={"where": where, "error": str(error), "again_in_seconds": pause})
-            if await _switched(lost, error) or untold:
+            if untold:
                 untold = False
                 yield Gap(f"{where}: {error}")
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  no secret
-
-
-async def _switched(lost: Lost, error: StoreError) -> bool:
-    """Whether the loss has made everybody switch. Where the database is away too, it is tried again with the pause."""
-    try:
-        return await lost(error)
-    except StoreError as also:
-        log.warning("state.not_switched", extra={"error": str(also)})
-        return False
 
 
 async def merged(*sources: AsyncGenerator[Heard, None]) -> AsyncGenerator[Heard, None]:

@@ -1,4 +1,4 @@
-"""What shared state needs now and then: a look whether Redis is back, and the removal of what has ended."""
+"""What shared state needs now and then: a look whether Redis is there, and the removal of what has ended."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import logging
 from carrick.errors import StoreError
 from carrick.outbox.store import Store
 from carrick.state.database import Calling
-from carrick.state.fallback import SharedState
+from carrick.state.shared import SharedState
 
 log = logging.getLogger("carrick.state")
 
-RECOVER_EVERY_SECONDS = 10.0
+LOOK_EVERY_SECONDS = 10.0
 PRUNE_EVERY_SECONDS = 300.0
 MAX_ROWS = 10_000
 
 
 async def keep(state: SharedState, store: Store, threads: Calling, owner: str) -> None:
-    """Bring Redis back when it is there again, and prune, until cancelled. A service has this running."""
+    """Look after Redis, and prune, until cancelled. A service has this running."""
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(_recover_for_ever(state))
+        tasks.create_task(_look_for_ever(state))
         tasks.create_task(_prune_for_ever(state, store, threads, owner))
 
 
@@ -36,17 +36,11 @@ async def prune_once(state: SharedState, store: Store, threads: Calling, owner: 
     return total
 
 
-async def _recover_for_ever(state: SharedState) -> None:
-    """Look at once, then only while it is degraded: a switch is noticed by the work itself."""
-    looked = False
+async def _look_for_ever(state: SharedState) -> None:
+    """A process at rest, too, knows whether Redis is away."""
     while True:
-        try:
-            if not looked or state.health.degraded:
-                await state.recover()
-                looked = True
-        except StoreError as error:
-            log.warning("state.recovery_failed", extra={"error": str(error)})
-        await asyncio.sleep(RECOVER_EVERY_SECONDS)
+        await state.look()
+        await asyncio.sleep(LOOK_EVERY_SECONDS)
 
 
 async def _prune_for_ever(state: SharedState, store: Store, threads: Calling, owner: str) -> None:

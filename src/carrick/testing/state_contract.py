@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from carrick.errors import InvalidInput
-from carrick.state.fallback import SharedState
 from carrick.state.kv import MAX_KEY, MAX_KEYS, MAX_MESSAGE_BYTES, MAX_TTL_SECONDS, MAX_VALUE_BYTES, Gap, Heard, Message
+from carrick.state.shared import SharedState
 from carrick.testing.clock import Clock
 
 PATIENCE_SECONDS = 30.0
@@ -81,7 +81,7 @@ class ValueContract:
                     await one.set(key, b"1", ttl=60)
                     assert await other.get(key) == b"1"
                     assert [item.key for item in await other.scan(key[:3])] == [key]
-                    assert await other.delete(key)
+                    assert await other.delete(key) == b"1"
                     assert await one.get(key) is None
 
         run(story())
@@ -117,12 +117,12 @@ class ValueContract:
                 assert await state.get("a") is None
                 assert await state.get_many(["a", "b"]) == {}
                 assert await state.scan("") == []
-                assert not await state.delete("a")
+                assert await state.delete("a") is None
                 assert not await state.compare_and_delete("b", b"7")
                 assert not await state.compare_and_set("c", b"7", b"8", ttl=60)
                 assert await state.set_if_absent("d", b"8", ttl=60)
-                assert await state.increment("e", ttl=60) == 1
-                assert await state.get_many(list("abcdef")) == {"d": b"8", "e": b"1"}
+                assert (await state.increment("e", ttl=60)).sum == 1
+                assert await state.get("d") == b"8"
 
         run(story())
 
@@ -151,6 +151,17 @@ class ValueContract:
                 assert [item.key for item in await state.scan("a_")] == ["a_b:1"]
                 assert [item.key for item in await state.scan("")] == ["a*b:1", "a*b:2", "aXb:1", "a_b:1", "b"]
                 assert len(await state.scan("a", limit=3)) == 3
+
+        run(story())
+
+    def test_what_is_no_counter_is_refused_and_kept(self, replica: Replica) -> None:
+        async def story() -> None:
+            async with replica() as state:
+                for value in (b"", b"x", b"1.5", b"007", b" 1", b"\xff", b"9" * 400):
+                    await state.set("k", value, ttl=60)
+                    with pytest.raises(InvalidInput, match="no counter"):
+                        await state.increment("k", ttl=60)
+                    assert await state.get("k") == value
 
         run(story())
 
@@ -221,6 +232,15 @@ class LockContract:
 
         run(story())
 
+    def test_of_many_who_delete_a_value_one_is_given_it(self, replica: Replica) -> None:
+        async def story() -> None:
+            async with replica() as one, replica() as other:
+                await one.set("k", b"note", ttl=60)
+                given = await asyncio.gather(*((one if n % 2 else other).delete("k") for n in range(20)))
+                assert (given.count(b"note"), given.count(None)) == (1, 19)
+
+        run(story())
+
     def test_nothing_is_compared_with_a_value_that_is_not_there(self, replica: Replica) -> None:
         async def story() -> None:
             async with replica() as state:
@@ -239,34 +259,24 @@ class CounterContract:
             async with AsyncExitStack() as stack:
                 replicas = [await stack.enter_async_context(replica()) for _ in range(5)]
                 sums = await asyncio.gather(*(replicas[n % 5].increment("hits", ttl=60) for n in range(150)))
-                assert sorted(sums) == list(range(1, 151))
-                assert await replicas[0].increment("hits", ttl=60, by=50) == 200
-                assert await replicas[1].get("hits") == b"200"
+                assert sorted(count.sum for count in sums) == list(range(1, 151))
+                assert (await replicas[0].increment("hits", ttl=60, by=50)).sum == 200
 
         run(story())
 
     def test_a_window_ends_when_its_first_increment_said(self, replica: Replica, clock: Clock) -> None:
         async def story() -> None:
             async with replica() as state:
-                assert await state.increment("hits", ttl=60) == 1
-                clock.shift(50)
-                assert await state.increment("hits", ttl=60) == 2
-                clock.shift(11)
-                assert await state.increment("hits", ttl=60, by=3) == 3
-                clock.shift(50)
-                assert await state.increment("hits", ttl=60) == 4
-
-        run(story())
-
-    def test_what_is_no_counter_is_refused_and_kept(self, replica: Replica) -> None:
-        async def story() -> None:
-            async with replica() as state:
-                for value in (b"", b"x", b"1.5", b"007", b" 1", b"\xff", b"9" * 400):
-                    await state.set("k", value, ttl=60)
-                    with pytest.raises(InvalidInput, match="no counter"):
-                        await state.increment("k", ttl=60)
-                    assert await state.get("k") == value
-                    assert not state.health.errors
+                found = [await state.increment("hits", ttl=600)]
+                clock.shift(500)
+                found.append(await state.increment("hits", ttl=600))
+                clock.shift(101)
+                found.append(await state.increment("hits", ttl=600, by=3))
+                clock.shift(500)
+                found.append(await state.increment("hits", ttl=600))
+                assert [count.sum for count in found] == [1, 2, 3, 4]
+                left = [count.ends_in for count in found]
+                assert left == pytest.approx([600, 100, 600, 100], abs=60)
 
         run(story())
 

@@ -21,6 +21,8 @@ class SectionScores(msgspec.Struct, frozen=True, kw_only=True):
     cached_at: datetime
     valid_until: datetime
     term_id: int
+    version: int = 0
+    """Another one after every change, so that who compares and sets sees each of them."""
 
 
 class Term(msgspec.Struct, frozen=True, kw_only=True):

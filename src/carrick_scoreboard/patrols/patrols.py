@@ -18,10 +18,10 @@ from carrick_scoreboard.osm.limits import RateLimitState, Thresholds
 from carrick_scoreboard.patrols import fetching
 from carrick_scoreboard.patrols.decision import Decision, Error, Fetch, Refuse, Serve, decide, give_up
 from carrick_scoreboard.patrols.known import Asker, Known, Term
-from carrick_scoreboard.patrols.shelf import MOST_AT_ONCE, Colors, Shelf
+from carrick_scoreboard.patrols.shelf import MOST_AT_ONCE, Shelf
 from carrick_scoreboard.standing import SharedStanding, ends_at
 from carrick_scoreboard.store.devices import Devices
-from carrick_scoreboard.store.sections import SectionSettings
+from carrick_scoreboard.store.sections import Colors, SectionSettings
 from carrick_scoreboard.together import Together
 
 REVOKED_SECONDS = 1.0
@@ -204,14 +204,15 @@ class Patrols:
         return (await self._looks.get([question]))[question]
 
     async def _look_at(self, questions: list[Question]) -> Mapping[Question, Seen]:
-        """For many at once: one read of shared state; the rest is remembered, or asked once per section or user."""
-        found, pending = await asyncio.gather(
-            self._shelf.look(questions), self._pending({section for section, _ in questions})
+        """For many at once: one read of each kind; the rest is remembered, or asked once per user."""
+        section_ids = {section for section, _ in questions}
+        found, pending, colors = await asyncio.gather(
+            self._shelf.look(questions),
+            self._pending(section_ids),
+            self._threads.call(self._sections.colors_of, section_ids),
         )
         blocked = await self._standing.service_block_lately() is not None
         revoked = {user: await self._revoked.get(user) for user in {user for _, user in questions}}
-        copied = {section: one.colors for (section, _), one in zip(questions, found, strict=True)}
-        colors = {section: await self._colors(section, copy) for section, copy in copied.items()}
         now = self._now()
         seen = {}
         for (section, user), one in zip(questions, found, strict=True):
@@ -224,7 +225,7 @@ class Patrols:
                 scores=one.scores,
                 failure=one.failure,
             )
-            seen[section, user] = Seen(known, decide(known, now), pending[section], colors[section], {})
+            seen[section, user] = Seen(known, decide(known, now), pending[section], colors.get(section, {}), {})
         return seen
 
     def _answer(self, seen: Seen, decision: Serve, waited: bool) -> Served:
@@ -254,14 +255,6 @@ class Patrols:
     def _state(self, known: Known) -> RateLimitState:
         blocked = known.service_blocked or known.blocked_until is not None
         return RateLimitState.BLOCKED if blocked else self._thresholds.state(known.remaining)
-
-    async def _colors(self, section_id: int, copied: Colors | None) -> Colors:
-        """From shared state, else from the table with a copy for the others."""
-        if copied is not None:
-            return copied
-        colors = await self._threads.call(self._sections.colors, section_id)
-        await self._shelf.copy_colors(section_id, colors)
-        return colors
 
 
 def device_term(device: Asker) -> Term | None:

@@ -1,11 +1,12 @@
-"""What all replicas know about sections and users, in shared state: read for many at once, written by who asked OSM.
+"""What all replicas know about sections and users: values in the database, read for many at once, written by who asked
+OSM.
 
 | key | value |
 |---|---|
 | `patrol_scores:{section}` | the last good scores, kept for CACHE_FALLBACK_TTL |
 | `patrol_failure:{section}`, `…:{user}` | OSM could not be read; the second when it refused this user alone |
+| `patrol_fetch:{section}` | the replica that asks OSM for the section now |
 | `osm_term:{section}:{user}` | what the user's profile said about the section |
-| `patrol_colors:{section}` | a copy of the section's colours |
 | `osm_blocked:{user}`, `osm_ratelimit:{user}` | how the user stands with OSM |
 """
 
@@ -23,15 +24,10 @@ from carrick_scoreboard.standing import block_key, budget_key, read_budget, read
 
 TERM_KEPT_SECONDS = 30 * 86_400
 FAILURE_KEPT_SECONDS = 2 * 3600
-COLORS_KEPT_SECONDS = 30.0
 MOST_AT_ONCE = 100
 """How many sections and users are looked at in one read."""
-MOST_SECTIONS = 2_000
-"""Sections whose last scores this process remembers, should shared state lose them."""
 CHANGES = "scores"
 """Where it is told, by its id, that the scores of a section have changed."""
-
-Colors = dict[str, str]
 
 
 class Shelved(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +36,6 @@ class Shelved(msgspec.Struct, frozen=True, kw_only=True):
     scores: SectionScores | None
     failure: Failure | None
     term: Term | None
-    colors: Colors | None
     user_block: UserBlock | None
     budget: KnownBudget | None
 
@@ -60,39 +55,37 @@ class Shelf:
         self._told = told
         self._kept_seconds = kept_seconds
         self._now = now
-        self._last: dict[int, SectionScores] = {}
 
     async def look(self, pairs: Sequence[tuple[int, int]]) -> list[Shelved]:
         """What is known now about these sections and users, at most MOST_AT_ONCE."""
         keys = [keys_of(*pair) for pair in pairs]
         found = await self._kv.get_many(list({key: None for some in keys for key in some}))
-        return [self._shelved(pair[0], some, found) for pair, some in zip(pairs, keys, strict=True)]
+        return [self._shelved(some, found) for some in keys]
 
     async def shown(self, section_ids: Sequence[int]) -> dict[int, object]:
-        """Scores and colours of these sections as anybody sees them, to be compared."""
+        """The scores of these sections as anybody sees them, to be compared."""
         found: dict[int, object] = {}
         for start in range(0, len(section_ids), MOST_AT_ONCE):
             some = section_ids[start : start + MOST_AT_ONCE]
             for section_id, shelved in zip(some, await self.look([(one, 0) for one in some]), strict=True):
-                found[section_id] = (shelved.scores, shelved.colors)
+                found[section_id] = shelved.scores and shelved.scores.patrols
         return found
 
-    def _shelved(self, section_id: int, keys: tuple[str, ...], found: Mapping[str, bytes]) -> Shelved:
-        scores, failure, own_failure, term, colors, block, budget = (found.get(key) for key in keys)
+    def _shelved(self, keys: tuple[str, ...], found: Mapping[str, bytes]) -> Shelved:
+        scores, failure, own_failure, term, block, budget = (found.get(key) for key in keys)
         now = self._now()
         return Shelved(
-            scores=self._scores(section_id, scores),
+            scores=read_value(scores, SectionScores),
             failure=later(read_value(failure, Failure), read_value(own_failure, Failure)),
             term=read_value(term, Term),
-            colors=read_value(colors, Colors),
             user_block=read_user_block(block, now),
             budget=read_budget(budget, now),
         )
 
     async def put_scores(self, section_id: int, scores: SectionScores) -> None:
         """These are the section's scores from now on; whoever shows them is told when they have changed."""
-        await self._kv.set(scores_key(section_id), msgspec.json.encode(scores), ttl=self._kept_seconds)
-        await self._put(section_id, scores)
+        while not await self.replace_scores(section_id, await self.stored_scores(section_id), scores):
+            pass
 
     async def stored_scores(self, section_id: int) -> bytes | None:
         """The scores as they are stored, to be replaced by `replace_scores`."""
@@ -100,37 +93,38 @@ class Shelf:
 
     async def replace_scores(self, section_id: int, stored: bytes | None, scores: SectionScores) -> bool:
         """The same, if what is stored is still that: points that went to OSM during a read are not in what it read."""
-        key, value = scores_key(section_id), msgspec.json.encode(scores)
-        if stored is None:
-            replaced = await self._kv.set_if_absent(key, value, ttl=self._kept_seconds)
-        else:
-            replaced = await self._kv.compare_and_set(key, stored, value, ttl=self._kept_seconds)
-        if replaced:
-            await self._put(section_id, scores)
-        return replaced
-
-    async def _put(self, section_id: int, scores: SectionScores) -> None:
-        before = self._last.get(section_id)
-        self._remember(section_id, scores)
+        before = read_value(stored, SectionScores)
+        if not await self._write_scores(section_id, stored, scores, before):
+            return False
         if before is None or before.patrols != scores.patrols:
             await self.tell(section_id)
+        return True
+
+    async def _write_scores(
+        self, section_id: int, stored: bytes | None, scores: SectionScores, before: SectionScores | None
+    ) -> bool:
+        """Whether what is stored was still that. No two versions are alike, not even with the same points."""
+        key = scores_key(section_id)
+        version = 1 if before is None else before.version + 1
+        value = msgspec.json.encode(msgspec.structs.replace(scores, version=version))
+        if stored is None:
+            return await self._kv.set_if_absent(key, value, ttl=self._kept_seconds)
+        return await self._kv.compare_and_set(key, stored, value, ttl=self._kept_seconds)
 
     async def change_scores(self, section_id: int, points: Mapping[str, int]) -> None:
         """OSM has these points now: the last scores follow, if there are any. Nobody is told yet."""
-        key = scores_key(section_id)
-        while (raw := await self._kv.get(key)) is not None and (scores := read_value(raw, SectionScores)) is not None:
+        while (scores := read_value(raw := await self.stored_scores(section_id), SectionScores)) is not None:
             patrols = tuple(
                 msgspec.structs.replace(patrol, points=points.get(patrol.id, patrol.points))
                 for patrol in scores.patrols
             )
             changed = msgspec.structs.replace(scores, patrols=patrols)
-            if await self._kv.compare_and_set(key, raw, msgspec.json.encode(changed), ttl=self._kept_seconds):
-                self._remember(section_id, changed)
+            if await self._write_scores(section_id, raw, changed, scores):
                 break
 
     async def last_scores(self, section_id: int) -> SectionScores | None:
         """The last good scores, however old they are."""
-        return self._scores(section_id, await self._kv.get(scores_key(section_id)))
+        return read_value(await self.stored_scores(section_id), SectionScores)
 
     async def forget_freshness(self, section_id: int, user_id: int) -> None:
         """Term and freshness are unknown again; the last scores stay."""
@@ -161,14 +155,6 @@ class Shelf:
         await self._kv.delete(failure_key(section_id))
         await self._kv.delete(failure_key(section_id, user_id))
 
-    async def put_colors(self, section_id: int, colors: Colors) -> None:
-        """The colours have been changed to these."""
-        await self._kv.set(colors_key(section_id), msgspec.json.encode(colors), ttl=COLORS_KEPT_SECONDS)
-
-    async def copy_colors(self, section_id: int, colors: Colors) -> None:
-        """The colours were read from the table; a change meanwhile stays."""
-        await self._kv.set_if_absent(colors_key(section_id), msgspec.json.encode(colors), ttl=COLORS_KEPT_SECONDS)
-
     async def take_lock(self, section_id: int, holder: bytes, seconds: float) -> bool:
         """Of all replicas one asks OSM for a section. This saves calls and decides nothing."""
         return await self._kv.set_if_absent(lock_key(section_id), holder, ttl=seconds)
@@ -180,23 +166,6 @@ class Shelf:
     async def drop_lock(self, section_id: int, holder: bytes) -> None:
         """Give the lock back."""
         await self._kv.compare_and_delete(lock_key(section_id), holder)
-
-    def _scores(self, section_id: int, raw: bytes | None) -> SectionScores | None:
-        """The scores; those that shared state has lost are remembered here, but not as fresh ones."""
-        scores = read_value(raw, SectionScores)
-        if scores is not None:
-            self._remember(section_id, scores)
-            return scores
-        last = self._last.get(section_id)
-        oldest = self._now() - timedelta(seconds=self._kept_seconds)
-        if last is None or last.cached_at < oldest:
-            return None
-        return msgspec.structs.replace(last, valid_until=last.cached_at)
-
-    def _remember(self, section_id: int, scores: SectionScores) -> None:
-        if len(self._last) >= MOST_SECTIONS and section_id not in self._last:
-            del self._last[next(iter(self._last))]
-        self._last[section_id] = scores
 
 
 def later(one: Failure | None, other: Failure | None) -> Failure | None:
@@ -213,7 +182,6 @@ def keys_of(section_id: int, user_id: int) -> tuple[str, ...]:
         failure_key(section_id),
         failure_key(section_id, user_id),
         term_key(section_id, user_id),
-        colors_key(section_id),
         block_key(user_id),
         budget_key(user_id),
     )
@@ -229,10 +197,6 @@ def failure_key(section_id: int, user_id: int | None = None) -> str:
 
 def term_key(section_id: int, user_id: int) -> str:
     return f"osm_term:{section_id}:{user_id}"
-
-
-def colors_key(section_id: int) -> str:
-    return f"patrol_colors:{section_id}"
 
 
 def lock_key(section_id: int) -> str:

@@ -101,7 +101,6 @@ class SectionApi:
         colors = await self._threads.call(
             self._settings.set_colors, section.id, call.body.patrol_colors, osm_user_id=leader.user_id
         )
-        await self._shelf.put_colors(section.id, colors)
         await self._shelf.tell(section.id)
         return answers.SectionSettingsBody(patrol_colors=colors)
 

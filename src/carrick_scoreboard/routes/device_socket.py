@@ -1,21 +1,19 @@
 """WebSocket /ws/device: a device is told when the scores of its section have changed.
 
-One connection per device: the newest wins, in this process at once, on other replicas at their next ping. A device that
-was revoked or moved is disconnected at the next ping, or when there would be something to tell.
+One connection per device: the newest wins, on every replica as soon as it hears of it. A device that was revoked or
+moved is disconnected at the next ping, or when there would be something to tell.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from typing import Any, Protocol
 
 import aiohttp
 from aiohttp import WSCloseCode, web
 
 from carrick.errors import StoreError
-from carrick.state.kv import Kv
 from carrick.web.problems import Problem
 from carrick.web.routes import Call, Route
 from carrick_scoreboard.admission import Admission, unauthorized
@@ -46,14 +44,14 @@ class Meter(Protocol):
 
 
 class _Connection:
-    """One device that listens. `due`: it has to be told."""
+    """One device that listens. `due`: it has to be told; `replaced`: it has connected again since."""
 
     def __init__(self, device: Device, authorization: str | None, socket: web.WebSocketResponse) -> None:
         self.device = device
         self.authorization = authorization
         self.socket = socket
-        self.name = secrets.token_bytes(8)
         self.due = asyncio.Event()
+        self.replaced = asyncio.Event()
 
     async def close(self, reason: str) -> None:
         log.info("device_socket.closed", extra={"device_id": self.device.id, "reason": reason})
@@ -65,7 +63,6 @@ class Sockets:
 
     def __init__(
         self,
-        kv: Kv,
         admission: Admission,
         refreshes: Refreshes,
         meter: Meter,
@@ -74,15 +71,13 @@ class Sockets:
         ping_seconds: float = PING_SECONDS,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        self._kv = kv
         self._admission = admission
         self._meter = meter
         self._origin = origin
         self._ping_seconds = ping_seconds
         self._look_seconds = look_seconds
         self._refreshes = refreshes
-        self._connections: dict[int, _Connection] = {}
-        self._closing: set[asyncio.Task[None]] = set()
+        self._connections: set[_Connection] = set()
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """One connection, from its first request to its end."""
@@ -103,38 +98,36 @@ class Sockets:
 
     async def close(self) -> None:
         """End all connections: the service stops."""
-        sockets = [connection.socket for connection in self._connections.values()]
-        await asyncio.gather(*(socket.close(code=WSCloseCode.GOING_AWAY) for socket in sockets), *self._closing)
+        sockets = [connection.socket for connection in self._connections]
+        await asyncio.gather(*(socket.close(code=WSCloseCode.GOING_AWAY) for socket in sockets))
 
     async def _connected(self, request: web.Request, connection: _Connection) -> None:
         try:
             async with asyncio.timeout(READY_SECONDS) as ready:
-                async with self._refreshes.listening(connection.device.section_id, connection.due.set):
+                async with (
+                    self._refreshes.listening(connection.device.section_id, connection.due.set),
+                    self._refreshes.connected(connection.device.id, connection.replaced.set),
+                ):
                     ready.reschedule(None)
                     await connection.socket.prepare(request)
-                    await self._serve_alone(connection)
+                    await self._serve(connection)
         except TimeoutError:
             if connection.socket.prepared:
                 raise
             raise Problem(503, "not_ready", "changes cannot be heard now; try again", retry_after=30) from None
 
-    async def _serve_alone(self, connection: _Connection) -> None:
-        """The newest connection of a device is the one that counts."""
-        device_id = connection.device.id
-        if older := self._connections.get(device_id):
-            self._close_soon(older)
-        self._connections[device_id] = connection
+    async def _serve(self, connection: _Connection) -> None:
+        self._connections.add(connection)
         self._meter.connected(len(self._connections))
         try:
             await self._work(connection)
         finally:
-            if self._connections.get(device_id) is connection:
-                del self._connections[device_id]
+            self._connections.discard(connection)
             self._meter.connected(len(self._connections))
 
     async def _work(self, connection: _Connection) -> None:
         """Hear, tell and watch, until one of them comes to its end."""
-        parts = (_drain(connection), self._tell(connection), self._watch(connection))
+        parts = (_drain(connection), _replaced(connection), self._tell(connection), self._watch(connection))
         tasks = [asyncio.create_task(part) for part in parts]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -147,12 +140,6 @@ class Sockets:
                 log.error("device_socket.failed", exc_info=error, extra={"device_id": connection.device.id})
         await connection.socket.close()
 
-    def _close_soon(self, older: _Connection) -> None:
-        """Its other end may be gone, so nobody waits for it."""
-        task = asyncio.create_task(older.close("the device has connected again"))
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
-
     async def _tell(self, connection: _Connection) -> None:
         """Tell the device, when it can only be shown what is new; what happens meanwhile is told once."""
         while True:
@@ -164,29 +151,11 @@ class Sockets:
             await connection.socket.send_str(REFRESH)
 
     async def _watch(self, connection: _Connection) -> None:
-        """At every ping: whether the device may stay, and whether it has connected elsewhere since."""
-        await self._is_newest(connection, connected=True)
+        """At every ping: whether the device may stay."""
         while True:
             await asyncio.sleep(self._ping_seconds)
             if not await self._may_stay(connection):
                 return
-            if not await self._is_newest(connection):
-                await connection.close("the device has connected again")
-                return
-
-    async def _is_newest(self, connection: _Connection, *, connected: bool = False) -> bool:
-        """Whether no connection of the device came after this one; which is written down when it has just come."""
-        key, name, ttl = f"device_socket:{connection.device.id}", connection.name, 3 * self._ping_seconds
-        try:
-            if connected:
-                await self._kv.set(key, name, ttl=ttl)
-                return True
-            return await self._kv.compare_and_set(key, name, name, ttl=ttl) or await self._kv.set_if_absent(
-                key, name, ttl=ttl
-            )
-        except StoreError as error:
-            log.warning("device_socket.not_checked", extra={"device_id": connection.device.id, "error": str(error)})
-            return True
 
     async def _may_stay(self, connection: _Connection) -> bool:
         """Whether it is still the device that it was, for the same section; it is disconnected otherwise."""
@@ -211,6 +180,12 @@ async def _drain(connection: _Connection) -> None:
         if said > MOST_MESSAGES:
             await connection.close("too many messages")
             return
+
+
+async def _replaced(connection: _Connection) -> None:
+    """The newest connection of a device is the one that counts."""
+    await connection.replaced.wait()
+    await connection.close("the device has connected again")
 
 
 def routes(sockets: Sockets) -> list[Route]:

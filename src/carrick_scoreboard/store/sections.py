@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -12,6 +12,9 @@ from carrick_scoreboard.store.tables import Tables
 COLORS = ("red", "green", "blue", "yellow", "cyan", "magenta", "orange", "white")
 MAX_PATROLS = 1_000
 
+Colors = dict[str, str]
+"""Colours by patrol id."""
+
 
 class SectionSettings:
     """The settings of sections."""
@@ -19,13 +22,17 @@ class SectionSettings:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    def colors(self, section_id: int) -> dict[str, str]:
+    def colors(self, section_id: int) -> Colors:
         """The colours by patrol id; patrols without one are not there."""
-        with self._tables.reading() as ask:
-            rows = ask("section_settings_get", section_id=section_id)
-        return msgspec.json.decode(rows[0]["patrol_colors"], type=dict[str, str]) if rows else {}
+        return self.colors_of([section_id]).get(section_id, {})
 
-    def set_colors(self, section_id: int, colors: Mapping[str, str], *, osm_user_id: int) -> dict[str, str]:
+    def colors_of(self, section_ids: Collection[int]) -> dict[int, Colors]:
+        """The same of many sections; those without settings are not there."""
+        with self._tables.reading() as ask:
+            rows = ask("section_settings_get", section_ids=list(section_ids))
+        return {row["section_id"]: msgspec.json.decode(row["patrol_colors"], type=Colors) for row in rows}
+
+    def set_colors(self, section_id: int, colors: Mapping[str, str], *, osm_user_id: int) -> Colors:
         """Write the colours; no colour (an empty text) takes one away. Raises InvalidInput."""
         chosen = checked_colors(colors)
         with self._tables.writing() as ask:
@@ -38,7 +45,7 @@ class SectionSettings:
         return chosen
 
 
-def checked_colors(colors: Mapping[str, str]) -> dict[str, str]:
+def checked_colors(colors: Mapping[str, str]) -> Colors:
     """The colours without empty ones. Raises InvalidInput."""
     if len(colors) > MAX_PATROLS:
         raise InvalidInput("patrolColors", f"{len(colors)} patrols", f"at most {MAX_PATROLS}")

@@ -85,13 +85,12 @@ class Ground(NamedTuple):
     nursery: Nursery
     kind: Kind
     osm: Osm
-    redis_url: str = ""
     other: Nursery | None = None
     """Where a second replica lives, if there is one."""
 
     def job(self, key: str, **more: Any) -> dict[str, Any]:
         submission = {"points": POINTS, "user": ROBIN, "key": key}
-        places = {"url": self.kind.url, "osm_port": self.osm.port, "redis_url": self.redis_url}
+        places = {"url": self.kind.url, "osm_port": self.osm.port}
         return {**places, "submit": [submission], **more}
 
 

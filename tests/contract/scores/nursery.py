@@ -1,10 +1,10 @@
 """Replicas that die at a chosen step: `python -m tests.contract.scores.nursery` forks one per line of its input.
 
-A job is a JSON object: where the database and the simulator are (and Redis, if there is one), what to submit, and `at`
-which step to die (0: never), or with `stops` to stand still. The answer is two lines: the replica's process id, and how
-it ended: `died`, or `done` with the names of its steps; one that stands still says `stopped` before.
-A step is a statement (SQLite) or a side of a round trip (PostgreSQL, Redis), on whichever connection, or a side of a
-call to OSM.
+A job is a JSON object: where the database and the simulator are, what to submit, and `at` which step to die (0: never),
+or with `stops` to stand still. The answer is two lines: the replica's process id, and how it ended: `died`, or `done`
+with the names of its steps; one that stands still says `stopped` before.
+A step is a statement (SQLite) or a side of a round trip (PostgreSQL), on whichever connection, or a side of a call to
+OSM.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from typing import Any
 
 import aiohttp
 import psycopg
-import redis.asyncio
 
 from carrick.outbox.sqlite import database as sqlite_database
 from carrick.relay.threads import Threads
@@ -82,7 +81,6 @@ def install(steps: Steps) -> None:
     sqlite_database.connect = counted_connect
     psycopg.Connection.wait = counted_wait  # type: ignore[method-assign]
     count_calls(aiohttp.ClientSession, "_request", steps)
-    count_calls(redis.asyncio.Redis, "execute_command", steps)
 
 
 def count_calls(kind: type, method: str, steps: Steps) -> None:
@@ -111,9 +109,7 @@ async def live(job: dict[str, Any], steps: Steps) -> None:
     install(steps)
     osm, kind = Osm(job["osm_port"]), kind_of(job["url"])
     threads = Threads(2)
-    state = shared_state(read_settings({"DATABASE_URL": job["url"], "REDIS_URL": job["redis_url"]}, NOWHERE), threads)
-    while job["redis_url"] and not await state.recover():
-        kind.clock.shift(1000)  # Redis was left, or never used: it is gone back to after a while
+    state = shared_state(read_settings({"DATABASE_URL": job["url"]}, NOWHERE), threads)
     shelf = Shelf(state, kept_seconds=3600, now=lambda: datetime.now(UTC))
     await shelf.put_scores(SCOUTS, SHOWN)
     world = World(osm, kind, Leaders(osm), Wall(shelf))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack, asynccontextmanager, closing
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,6 @@ from tests.contract.scores.crashes import (
 from tests.contract.scores.nursery import kind_of
 from tests.contract.scores.world import Kind
 from tests.osm import simulated
-from tests.redis_server import RedisProcess
 
 STRIDE = 12
 """In the daily suite every twelfth step, from a different one in each kind of database; `make chaos` takes all."""
@@ -46,11 +45,11 @@ WRITES = [
 
 
 @asynccontextmanager
-async def ground(kind: Kind, *, replicas: int = 1, redis_url: str = "") -> AsyncIterator[Ground]:
+async def ground(kind: Kind, *, replicas: int = 1) -> AsyncIterator[Ground]:
     with ExitStack() as stack:
         nursery, *others = [stack.enter_context(Nursery()) for _ in range(replicas)]
         async with simulated() as osm:
-            yield Ground(nursery, kind, osm, redis_url, *others)
+            yield Ground(nursery, kind, osm, *others)
 
 
 def test_every_statement_and_call_that_writes_is_a_step_at_which_a_replica_can_die(sqlite_path: Path) -> None:
@@ -94,10 +93,9 @@ def test_a_death_while_osm_has_the_request_neither_loses_nor_doubles_points(kind
 @pytest.mark.chaos
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("replicas", [1, 2])
-@pytest.mark.parametrize("with_redis", [False, True])
-def test_a_death_at_every_step_neither_loses_nor_doubles_points(kind: Kind, replicas: int, with_redis: bool) -> None:
-    async def main(redis_url: str) -> None:
-        async with ground(kind, replicas=replicas, redis_url=redis_url) as there:
+def test_a_death_at_every_step_neither_loses_nor_doubles_points(kind: Kind, replicas: int) -> None:
+    async def main() -> None:
+        async with ground(kind, replicas=replicas) as there:
             for endpoint, point in CALLS:
                 await crash_in_call(there, endpoint, point)
             tried = await every_step(there, crash if replicas == 1 else crash_beside)
@@ -106,8 +104,7 @@ def test_a_death_at_every_step_neither_loses_nor_doubles_points(kind: Kind, repl
         runs = len(CALLS) + tried + 1 + len(races)
         print(f"crash points tried: {len(CALLS) + tried} (and {lost} in a race), runs: {runs}, totals wrong: 0")
 
-    with ExitStack() as stack:
-        asyncio.run(main(stack.enter_context(closing(RedisProcess())).url if with_redis else ""))
+    asyncio.run(main())
 
 
 @pytest.mark.chaos

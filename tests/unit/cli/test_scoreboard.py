@@ -14,7 +14,6 @@ import pytest
 
 from carrick import wiring as carrick_wiring
 from carrick.cli import acting, run
-from carrick.settings import read_settings
 from carrick_scoreboard import wiring
 from carrick_scoreboard.credentials import place_of
 from carrick_scoreboard.osm.standing import KnownBudget, UserBlock
@@ -25,7 +24,6 @@ from carrick_scoreboard.store.audit import Audit
 from carrick_scoreboard.store.blocks import Blocks
 from carrick_scoreboard.store.credentials import SealedTokens, StoredCredentials
 from carrick_scoreboard.store.tables import Tables
-from tests.redis_server import redis_url
 from tests.replicas import replica
 
 URL = "sqlite:///board.db"
@@ -125,24 +123,6 @@ def test_the_status_shows_budgets_limits_and_sign_ins_that_have_ended(
     assert (bob["remaining"], bob["blocked_until"]) == (None, None)
     assert bob["revoked_at"] is not None
     assert "token" not in json.dumps(look)
-
-
-def test_a_status_without_the_redis_of_the_service_says_so_and_disturbs_nobody(
-    tables: Tables, tmp_path: Path, capsys: Shown
-) -> None:
-    del tables
-
-    async def asked() -> None:
-        settings = read_settings({"DATABASE_URL": URL, "REDIS_URL": redis_url()}, Path("none"))
-        from carrick.state.redis import RedisServer
-
-        async with replica(tmp_path / "board.db", RedisServer(settings.redis_url, "status:")) as state:
-            assert await state.recover()
-            assert await asyncio.to_thread(run, ["osm", "status"]) == 0
-            assert not (await state.look()).degraded
-
-    asyncio.run(asked())
-    assert "set REDIS_URL" in capsys.readouterr().out
 
 
 def test_a_block_is_ended_with_a_reason_and_the_name_of_who_did_it(tables: Tables, capsys: Shown) -> None:

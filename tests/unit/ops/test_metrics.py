@@ -14,7 +14,7 @@ from carrick.outbox.channel import Channel
 from carrick.outbox.sqlite.migrate import migrate
 from carrick.outbox.sqlite.store import SqliteStore
 from carrick.relay.meter import Tally
-from carrick.state.switch import Health
+from carrick.state.beside import Health
 from carrick.testing.samples import sample
 from tests.gauges import count_nothing
 from tests.unit.relay.entries import NOW, batch, entry

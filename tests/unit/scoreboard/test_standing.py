@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 
-from carrick.state.kv import MAX_TTL_SECONDS
+from carrick.state.redis import RedisServer
 from carrick_scoreboard.osm import errors
 from carrick_scoreboard.osm.classify import Budget
 from tests.hall import Hall, in_hall
 from tests.osm import HAZEL, ROBIN
+from tests.redis_server import RedisProcess
+from tests.replicas import until
 
 
 @in_hall
@@ -31,25 +34,61 @@ async def test_a_block_is_seen_by_every_replica_at_its_next_call_and_by_one_that
     assert await hall.calls() == []
 
 
+@pytest.fixture
+def server() -> Iterator[RedisProcess]:
+    process = RedisProcess()
+    yield process
+    process.close()
+
+
 @in_hall
-async def test_the_key_mirrors_the_block_and_losing_it_changes_nothing(hall: Hall) -> None:
-    async with hall.replica() as one:
+async def test_redis_has_copies_under_the_names_and_in_the_form_of_the_seeds(hall: Hall, server: RedisProcess) -> None:
+    async with hall.replica(redis=RedisServer(server.url)) as one:
         await one.standing.note_service_block("said")
-        [item] = await one.kv.scan("osm_service_blocked")
-        shown = json.loads(item.value)
-        assert shown.pop("blocked_at").endswith("Z")
-        assert shown == {
-            "blocked_header_value": "said",
-            "reason": "osm_blocked_header",
-            "impact": "all_users",
-            "requires_manual_resolution": True,
-        }
-        assert item.ends_in > MAX_TTL_SECONDS - 60
-        await one.kv.delete("osm_service_blocked")
-        assert await one.standing.service_block() is not None
-        await hall.advance(60)
-        await one.standing.service_block()
-        assert await one.kv.get("osm_service_blocked") is not None
+        await one.standing.note_user_block(ROBIN, 90)
+        await one.standing.note_budget(ROBIN, Budget(1000, 950, 600))
+        with server.client() as client:
+            await until(lambda: client.dbsize() == 3)
+            found = {key: json.loads(client.get(key)) for key in client.scan_iter()}
+            assert client.ttl("osm_ratelimit:100001") <= 601
+            block = found[b"osm_service_blocked"]
+            assert block.pop("blocked_at").endswith("Z")
+            assert block == {
+                "blocked_header_value": "said",
+                "reason": "osm_blocked_header",
+                "impact": "all_users",
+                "requires_manual_resolution": True,
+            }
+            assert found[b"osm_blocked:100001"] == {
+                "blocked_at": "2026-03-02T18:30:00Z",
+                "retry_after": 90,
+                "reason": "rate_limit_exceeded",
+            }
+            assert found[b"osm_ratelimit:100001"] == {
+                "limit": 1000,
+                "remaining": 950,
+                "reset_at": "2026-03-02T18:40:00Z",
+                "last_updated": "2026-03-02T18:30:00Z",
+            }
+
+
+@in_hall
+async def test_copies_decide_nothing_and_come_back_when_redis_has_lost_them(hall: Hall, server: RedisProcess) -> None:
+    async with hall.replica(redis=RedisServer(server.url)) as one:
+        with server.client() as client:
+            client.set("osm_service_blocked", "{}")
+            assert await one.standing.service_block() is None
+            await until(lambda: client.dbsize() == 0)
+            await one.standing.note_service_block("said")
+            await until(lambda: client.dbsize() == 1)
+            client.flushall()
+            assert await one.standing.service_block() is not None
+            await hall.advance(60)
+            await one.standing.service_block()
+            await until(lambda: client.dbsize() == 1)
+            one.blocks.clear("operator", "settled with OSM")
+            assert await one.standing.service_block() is None
+            await until(lambda: client.dbsize() == 0)
 
 
 @in_hall
@@ -60,7 +99,6 @@ async def test_clearing_the_block_is_seen_without_a_restart(hall: Hall) -> None:
         one.blocks.clear("operator", "settled with OSM")
         assert await one.standing.service_block() is None
         assert await one.standing.service_block_lately() is None
-        assert await one.kv.get("osm_service_blocked") is None
         credential = await one.credentials.usable(ROBIN)
         assert (await one.client.profile(credential.access_token)).user_id == ROBIN
 
@@ -84,13 +122,6 @@ async def test_a_limited_user_is_remembered_for_all_replicas_until_the_time_is_o
         block = await two.standing.user_block(ROBIN)
         assert block is not None
         assert await two.standing.user_block(HAZEL) is None
-        value = await one.kv.get(f"osm_blocked:{ROBIN}")
-        assert value is not None
-        assert json.loads(value) == {
-            "blocked_at": "2026-03-02T18:30:00Z",
-            "retry_after": 90,
-            "reason": "rate_limit_exceeded",
-        }
         with pytest.raises(errors.RateLimited):
             await two.client.profile("token", ROBIN)
         await hall.advance(89)
@@ -104,14 +135,6 @@ async def test_budgets_are_remembered_until_they_are_renewed_and_what_osm_does_n
     async with hall.replica() as one, hall.replica("two") as two:
         await one.standing.note_budget(ROBIN, Budget(1000, 950, 600))
         await one.standing.note_budget(ROBIN, Budget(None, None, None))
-        value = await two.kv.get(f"osm_ratelimit:{ROBIN}")
-        assert value is not None
-        assert json.loads(value) == {
-            "limit": 1000,
-            "remaining": 950,
-            "reset_at": "2026-03-02T18:40:00Z",
-            "last_updated": "2026-03-02T18:30:00Z",
-        }
         user = str(ROBIN)
         assert one.value("osm_rate_limit_total", user_id=user) == 1000
         assert one.value("osm_rate_limit_remaining", user_id=user) == 950

@@ -13,7 +13,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from carrick import wiring
 from carrick.relay.threads import Threads
-from carrick.state.fallback import SharedState
+from carrick.state.shared import SharedState
 from carrick.state.sqlite.tables import SqliteTables
 from carrick.testing import SqliteClock
 from carrick.web.addresses import Visitor
@@ -145,30 +145,15 @@ async def state(path: Path) -> AsyncIterator[SharedState]:
 def test_so_many_are_welcome_in_a_window_and_refusals_do_not_make_it_longer(sqlite_path: Path) -> None:
     async def main() -> None:
         async with state(sqlite_path) as kv:
-            now = 1_000.5
-            limits, clock, rate = Limits(kv, lambda: now), SqliteClock(sqlite_path), Rate(2, 60)
+            limits, clock, rate = Limits(kv), SqliteClock(sqlite_path), Rate(2, 600)
             assert [await limits.wait("x", Visitor("1.1.1.1"), rate) for _ in range(2)] == [0, 0]
-            assert await limits.wait("x", Visitor("1.1.1.1"), rate) == 60
+            assert 540 < await limits.wait("x", Visitor("1.1.1.1"), rate) <= 600
             assert await limits.wait("x", Visitor("1.1.1.10"), rate) == 0
             assert await limits.wait("y", Visitor("1.1.1.1"), rate) == 0
-            now += 40
-            clock.shift(40)
-            assert await limits.wait("x", Visitor("1.1.1.1"), rate) == 20
-            now += 20
-            clock.shift(20)
+            clock.shift(400)
+            assert 140 < await limits.wait("x", Visitor("1.1.1.1"), rate) <= 200
+            clock.shift(200)
             assert await limits.wait("x", Visitor("1.1.1.1"), rate) == 0
-
-    asyncio.run(main())
-
-
-@pytest.mark.parametrize(("wrong_by", "wait"), [(-3_600.0, 60), (3_600.0, 1)])
-def test_a_replica_with_a_wrong_clock_still_names_a_time_within_the_window(
-    sqlite_path: Path, wrong_by: float, wait: int
-) -> None:
-    async def main() -> None:
-        async with state(sqlite_path) as kv:
-            await Limits(kv, lambda: 5_000.0).wait("x", Visitor("1.1.1.1"), Rate(1, 60))
-            assert await Limits(kv, lambda: 5_000.0 + wrong_by).wait("x", Visitor("1.1.1.1"), Rate(1, 60)) == wait
 
     asyncio.run(main())
 

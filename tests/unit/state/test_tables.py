@@ -1,8 +1,7 @@
-"""The tables of shared state on both databases: an epoch that is over is refused, and an epoch is raised once."""
+"""The tables of shared state on both databases: who waits for whom, what is read, and which queries there are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
@@ -11,10 +10,7 @@ import pytest
 
 from carrick.errors import SchemaMissing
 from carrick.outbox.statement import query
-from carrick.state.database import Tables
-from carrick.state.epoch import SETTLE_SECONDS
-from carrick.state.place import EpochOver
-from carrick.state.postgres.tables import PACKAGE, PostgresTables
+from carrick.state.postgres.tables import PACKAGE
 from carrick.state.sqlite.tables import SqliteTables
 from carrick.testing.interleaving import Session
 from tests.unit.outbox.test_sql_twins import without_reason
@@ -32,51 +28,6 @@ REASONS_FOR_POSTGRES_ALONE = {
 }
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def tables(request: pytest.FixtureRequest) -> Iterator[Tables]:
-    made: Tables
-    if request.param == "sqlite":
-        made = SqliteTables(request.getfixturevalue("path"))
-    else:
-        made = PostgresTables(request.getfixturevalue("newest_postgres_dsn"))
-    yield made
-    made.close()
-
-
-def test_every_operation_refuses_an_epoch_that_is_over_and_changes_nothing(tables: Tables) -> None:
-    over = tables.current().number
-    tables.set(over, "k", b"1", 60)
-    tables.raise_from(over, "next", None, 0)
-    for operation in (
-        lambda: tables.get_many(over, ["k"]),
-        lambda: tables.get_many(over, []),
-        lambda: tables.set(over, "k", b"2", 60),
-        lambda: tables.set_if_absent(over, "new", b"2", 60),
-        lambda: tables.compare_and_set(over, "k", b"1", b"2", 60),
-        lambda: tables.delete(over, "k", None),
-        lambda: tables.delete(over, "k", b"1"),
-        lambda: tables.increment(over, "k", 60, 1),
-        lambda: tables.scan(over, "", 10),
-    ):
-        with pytest.raises(EpochOver):
-            operation()
-    now = tables.current().number
-    assert tables.get_many(now, ["k", "new"]) == {}
-    assert tables.scan(now, "", 10) == []
-
-
-def test_an_epoch_is_raised_by_the_first_who_asks(tables: Tables) -> None:
-    first = tables.current()
-    assert (first.run, first.failures, first.opens_in) == (None, 0, 0.0)
-    tables.raise_from(first.number, "mine", "run", 3)
-    tables.raise_from(first.number, "yours", None, 0)
-    now = tables.current()
-    assert (now.number, now.name, now.run, now.failures) == (first.number + 1, "mine", "run", 3)
-    assert now.opens_in == 0.0
-    tables.raise_from(now.number, "next", None, 0)
-    assert 0 < tables.current().opens_in <= SETTLE_SECONDS
-
-
 def test_tables_of_a_database_without_the_schema_say_so(tmp_path: Path) -> None:
     tables = SqliteTables(tmp_path / "empty.db")
     (tmp_path / "empty.db").touch()
@@ -85,13 +36,11 @@ def test_tables_of_a_database_without_the_schema_say_so(tmp_path: Path) -> None:
     tables.close()
 
 
-@pytest.mark.parametrize(("ending", "taken"), [("commit", False), ("rollback", True)])
+@pytest.mark.parametrize(("ending", "taken"), [("commit", []), ("rollback", [(True,)])])
 def test_who_waits_for_another_who_takes_a_lock_gets_it_only_if_that_one_gives_up(
-    newest_postgres_dsn: str, ending: str, taken: bool
+    newest_postgres_dsn: str, ending: str, taken: list[tuple[bool]]
 ) -> None:
-    tables = PostgresTables(newest_postgres_dsn)
-    params = {"epoch": tables.current().number, "key": "lock", "value": b"x", "ttl": 60}
-    tables.close()
+    params = {"key": "lock", "value": b"x", "ttl": 60}
     with Session(newest_postgres_dsn) as first, Session(newest_postgres_dsn) as second:
         take = psycopg.ClientCursor(first.connection).mogrify(query(PACKAGE, "set_if_absent").encode(), params)
         first.begin()
@@ -99,13 +48,13 @@ def test_who_waits_for_another_who_takes_a_lock_gets_it_only_if_that_one_gives_u
         waiting = second.start(take)
         waiting.until_it_waits(newest_postgres_dsn)
         first.run(ending)
-        assert waiting.result() == [(taken,)]
+        assert waiting.result() == taken
 
 
 def test_pruning_reads_the_index_and_not_the_table(newest_postgres_dsn: str) -> None:
     with psycopg.connect(newest_postgres_dsn, autocommit=True) as connection:
         connection.execute(
-            "insert into carrick.state_item select 1, 'k' || n, '', carrick.clock() + interval '1 hour' "
+            "insert into carrick.state_item select 'k' || n, '', carrick.clock() + interval '1 hour' "
             "from generate_series(1, 20000) n"
         )
         connection.execute("analyze carrick.state_item")

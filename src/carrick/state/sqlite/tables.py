@@ -1,8 +1,9 @@
-"""Shared state in one SQLite file: every operation is one transaction that looks at the epoch first."""
+"""Shared state in one SQLite file: every operation is one transaction."""
 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,14 +15,14 @@ from carrick.outbox.sqlite.database import Database
 from carrick.outbox.sqlite.migrate import check_schema
 from carrick.outbox.sqlite.moment import PER_SECOND, span
 from carrick.outbox.statement import query
-from carrick.state.epoch import Epoch
-from carrick.state.kv import Item
-from carrick.state.place import COUNTER, EpochOver
+from carrick.state.kv import Count, Item
 from carrick.state.sqlite.listening import listen
 
 PACKAGE = "carrick.state.sqlite"
 STATE = Part("state", PACKAGE)
 
+COUNTER = re.compile(rb"0|-?[1-9][0-9]{0,17}")
+"""What can be counted on; PostgreSQL's increment.sql has the same."""
 KEPT_MESSAGES = 1_000
 """A subscriber further behind than this is told that it has missed something."""
 
@@ -39,57 +40,47 @@ class SqliteTables:
         with self._database.read() as connection:
             check_schema(self._database.path, connection, STATE)
 
-    def current(self) -> Epoch:
+    def get_many(self, keys: Sequence[str]) -> dict[str, bytes]:
         with self._database.read() as connection:
-            return _epoch(connection)
+            return {key: value for key, value, _ in _found(connection, keys)}
 
-    def raise_from(self, number: int, name: str, run: str | None, failures: int) -> None:
+    def set(self, key: str, value: bytes, ttl: float) -> None:
         with self._database.write() as connection:
-            rows(connection, "raise_epoch", number=number, name=name, run=run, failures=failures)
+            _set(connection, key, value, ttl)
 
-    def get_many(self, epoch: int, keys: Sequence[str]) -> dict[str, bytes]:
-        with self._database.read() as connection:
-            _guard(connection, epoch)
-            return dict(rows(connection, "get_many", epoch=epoch, keys=json.dumps(list(keys))))
-
-    def set(self, epoch: int, key: str, value: bytes, ttl: float) -> None:
-        with self._changing(epoch, key) as (connection, _):
-            _set(connection, epoch, key, value, ttl)
-
-    def set_if_absent(self, epoch: int, key: str, value: bytes, ttl: float) -> bool:
-        with self._changing(epoch, key) as (connection, found):
+    def set_if_absent(self, key: str, value: bytes, ttl: float) -> bool:
+        with self._changing(key) as (connection, found, _):
             if found is None:
-                _set(connection, epoch, key, value, ttl)
+                _set(connection, key, value, ttl)
             return found is None
 
-    def compare_and_set(self, epoch: int, key: str, expected: bytes, value: bytes, ttl: float) -> bool:
-        with self._changing(epoch, key) as (connection, found):
+    def compare_and_set(self, key: str, expected: bytes, value: bytes, ttl: float) -> bool:
+        with self._changing(key) as (connection, found, _):
             if found == expected:
-                _set(connection, epoch, key, value, ttl)
+                _set(connection, key, value, ttl)
             return found == expected
 
-    def delete(self, epoch: int, key: str, expected: bytes | None) -> bool:
-        with self._changing(epoch, key) as (connection, found):
-            wanted = found is not None and expected in (None, found)
-            if wanted:
-                rows(connection, "delete", epoch=epoch, key=key)
-            return wanted
+    def delete(self, key: str, expected: bytes | None) -> bytes | None:
+        with self._changing(key) as (connection, found, _):
+            if found is None or expected not in (None, found):
+                return None
+            rows(connection, "delete", key=key)
+            return found
 
-    def increment(self, epoch: int, key: str, ttl: float, by: int) -> int | None:
-        with self._changing(epoch, key) as (connection, found):
+    def increment(self, key: str, ttl: float, by: int) -> Count | None:
+        with self._changing(key) as (connection, found, left):
             if found is None:
-                _set(connection, epoch, key, str(by).encode(), ttl)
-                return by
+                _set(connection, key, str(by).encode(), ttl)
+                return Count(by, ttl)
             if not COUNTER.fullmatch(found):
                 return None
             total = int(found) + by
-            rows(connection, "count", epoch=epoch, key=key, value=str(total).encode())
-            return total
+            rows(connection, "count", key=key, value=str(total).encode())
+            return Count(total, left)
 
-    def scan(self, epoch: int, prefix: str, limit: int) -> list[Item]:
+    def scan(self, prefix: str, limit: int) -> list[Item]:
         with self._database.read() as connection:
-            _guard(connection, epoch)
-            found = rows(connection, "scan", epoch=epoch, prefix=prefix, limit=limit)
+            found = rows(connection, "scan", prefix=prefix, limit=limit)
             return [Item(key, value, left / PER_SECOND) for key, value, left in found]
 
     def publish(self, topic: str, text: str) -> None:
@@ -116,12 +107,13 @@ class SqliteTables:
         return listen(self, self._database.path, topic)
 
     @contextmanager
-    def _changing(self, epoch: int, key: str) -> Iterator[tuple[sqlite3.Connection, bytes | None]]:
-        """A transaction in that epoch, with the value that is there. There is one writer: nothing changes meanwhile."""
+    def _changing(self, key: str) -> Iterator[tuple[sqlite3.Connection, bytes | None, float]]:
+        """A transaction, with the value that is there and the seconds left of it. There is one writer: nothing changes
+        meanwhile."""
         with self._database.write() as connection:
-            _guard(connection, epoch)
-            found = rows(connection, "get_many", epoch=epoch, keys=json.dumps([key]))
-            yield connection, found[0][1] if found else None
+            found = _found(connection, [key])
+            _, value, left = found[0] if found else (key, None, 0)
+            yield connection, value, left / PER_SECOND
 
 
 def rows(connection: sqlite3.Connection, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
@@ -129,16 +121,9 @@ def rows(connection: sqlite3.Connection, name: str, /, **params: Any) -> list[tu
     return connection.execute(query(PACKAGE, name), params).fetchall()
 
 
-def _guard(connection: sqlite3.Connection, epoch: int) -> None:
-    """Raise EpochOver unless it is that epoch in this transaction."""
-    if _epoch(connection).number != epoch:
-        raise EpochOver(f"epoch {epoch} is over")
+def _found(connection: sqlite3.Connection, keys: Sequence[str]) -> list[tuple[Any, ...]]:
+    return rows(connection, "get_many", keys=json.dumps(list(keys)))
 
 
-def _epoch(connection: sqlite3.Connection) -> Epoch:
-    ((number, name, run, failures, age),) = rows(connection, "epoch")
-    return Epoch(number, name, run, failures, age / PER_SECOND)
-
-
-def _set(connection: sqlite3.Connection, epoch: int, key: str, value: bytes, ttl: float) -> None:
-    rows(connection, "set", epoch=epoch, key=key, value=value, span=max(1, span(ttl)))
+def _set(connection: sqlite3.Connection, key: str, value: bytes, ttl: float) -> None:
+    rows(connection, "set", key=key, value=value, span=max(1, span(ttl)))

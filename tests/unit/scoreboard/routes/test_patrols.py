@@ -330,22 +330,10 @@ async def test_scores_and_colours_changed_on_one_replica_show_on_the_other(hall:
         await hall.advance(300)
         await one.get(token)
         two.sections.set_colors(SCOUTS, {"72700": "blue"}, osm_user_id=ROBIN)
-        await two.shelf.put_colors(SCOUTS, {"72700": "blue"})
         answer = await two.get(token)
         assert (answer.headers["X-Cache"], answer.points["Eagles"]) == ("HIT", 99)
         assert (await one.get(token)).json["settings"] == {"patrolColors": {"72700": "blue"}}
         assert len(await hall.calls("patrols")) == 2
-
-
-@in_hall
-async def test_scores_that_shared_state_has_lost_are_still_shown_when_osm_is_away(hall: Hall) -> None:
-    async with hall.replica() as one:
-        token = await hall.device(one)
-        await one.get(token)
-        await one.kv.delete(f"patrol_scores:{SCOUTS}")
-        await hall.osm.control("fault", kind="server_error", times=None)
-        answer = await one.get(token)
-    assert (answer.status, answer.points, answer.json["stale"]) == (200, SCORES, True)
 
 
 @in_hall

@@ -1,21 +1,9 @@
--- Shared state. One row says which epoch it is and where that epoch's values are; docs/decisions/0008-shared-state.md.
-create table carrick.state_epoch (
-  one        boolean primary key default true check (one),
-  number     bigint not null default 1,
-  name       text not null default 'first',
-  run        text,
-  failures   int not null default 0 check (failures >= 0),
-  changed_at timestamptz not null default 'epoch'
-);
-comment on table carrick.state_epoch is 'One row. run: the Redis process that holds the shared state; null: state_item does.';
-insert into carrick.state_epoch default values;
-
--- Values of epochs in the tables. All of them end: what belongs to an epoch before is removed when its time is up.
+-- Shared state of all replicas; docs/decisions/0008-shared-state.md. Every value ends by itself. To look at them:
+-- select key, encode(value, 'escape'), ends_at from carrick.state_item order by key;
 create table carrick.state_item (
-  epoch   bigint not null,
-  key     varchar(512) collate "C" not null,
+  key     varchar(512) collate "C" primary key,
   value   bytea not null,
-  ends_at timestamptz not null,
-  primary key (epoch, key)
+  ends_at timestamptz not null
 );
 create index state_item_ends_at on carrick.state_item (ends_at);
+comment on table carrick.state_item is 'Values that end by themselves: last scores, terms, failures, budgets, locks, notes.';

@@ -1,2 +1,2 @@
 -- Removes a value. Guarded as set.sql.
-delete from carrick_state_item where epoch = :epoch and key = :key
+delete from carrick_state_item where key = :key
