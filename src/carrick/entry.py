@@ -98,8 +98,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return cls(kind=OutcomeKind.REJECTED, code=_name(code), message=_text(message))
 
     @classmethod
-    def released(cls, *, code: Code = None, message: Message = None) -> Self:
-        return cls(kind=OutcomeKind.RELEASED, code=_name(code), message=_text(message))
+    def released(cls, *, after: After = None, code: Code = None, message: Message = None) -> Self:
+        return cls(kind=OutcomeKind.RELEASED, after=_seconds(after), code=_name(code), message=_text(message))
 
     @property
     def is_success(self) -> bool:

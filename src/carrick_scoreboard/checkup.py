@@ -94,6 +94,7 @@ def effective(own: ScoreboardSettings) -> dict[str, str]:
         "RATE_LIMIT_CRITICAL": limits.critical,
         "SCORE_DEBOUNCE_SECONDS": own.debounce_seconds,
         "SCORE_POLL_SECONDS": own.poll_seconds,
+        "SCORE_WORKERS": own.workers,
         "SCORE_MERGE_LEADERS": own.merge_leaders,
         "DEVICE_CODE_EXPIRY": own.device_code_seconds,
         "DEVICE_POLL_INTERVAL": own.device_poll_seconds,

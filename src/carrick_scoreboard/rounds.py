@@ -7,7 +7,6 @@ tells whether it happened. If it is neither, a person must say.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import NoReturn, Protocol
@@ -108,8 +107,8 @@ class Round:
         stopped: Unavailable | None = None
         try:
             await self._leave_out_over()
+            doubts = await self._old_doubts() if self._waiting else []
             if self._waiting:
-                doubts = await self._old_doubts()
                 patrols = await self._read()
                 about = {
                     patrol_id: [one for one in doubts if one.patrol_id == patrol_id] for patrol_id in self._waiting
@@ -130,15 +129,18 @@ class Round:
             self._end([entry_id], Outcome.delivered() if applied else DISCARDED)
 
     async def _old_doubts(self) -> list[Doubt]:
-        """Doubts about patrols in hand, whosever they are; old enough that the next read settles them."""
-        found = await self._call(self._scores.doubts, self._section)
-        doubts = [doubt for doubt in found if doubt.patrol_id in self._waiting]
-        undecided = [doubt.age for doubt in doubts if doubt.found is None]
-        left = self._settle_seconds - min(undecided, default=self._settle_seconds)
-        if left > 0:
-            log.info("scores.waiting_for_old_request", extra={"section": self._section, "seconds": round(left, 1)})
-            await asyncio.sleep(left)
-        return doubts
+        """Doubts about patrols in hand, whosever they are; old enough that the next read settles them.
+
+        A patrol about which there is a younger one waits until then.
+        """
+        doubts = await self._call(self._scores.doubts, self._section)
+        for doubt in doubts:
+            left = self._settle_seconds - doubt.age
+            if doubt.found is None and left > 0 and doubt.patrol_id in self._waiting:
+                told = {"section": self._section, "patrol": doubt.patrol_id, "seconds": round(left, 1)}
+                log.info("scores.waiting_for_old_request", extra=told)
+                self._end(_ids(self._waiting[doubt.patrol_id]), Outcome.released(after=left))
+        return [doubt for doubt in doubts if doubt.patrol_id in self._waiting]
 
     async def _read(self) -> dict[str, Patrol]:
         """The section as OSM has it now, read by the first of the leaders who can."""
@@ -170,8 +172,11 @@ class Round:
     async def _bring(self, patrol_id: str, patrol: Patrol | None, doubts: list[Doubt]) -> None:
         """Bring the points of one patrol, whose score was just read."""
         if patrol is None:
+            for doubt in doubts:
+                if doubt.given_up:  # nobody will ever know
+                    await self._did_not_happen([doubt.entry_id], doubt.write_id)
             gone = Outcome.rejected("OSM has no such patrol in this section", code="patrol_not_found")
-            self._end(_ids(self._waiting[patrol_id]), gone)
+            self._end(_ids(self._waiting.get(patrol_id, ())), gone)
             return
         await self._note_conflict(patrol)
         for write in writes_of(doubts):

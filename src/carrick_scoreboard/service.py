@@ -210,7 +210,10 @@ class Scoreboard:
         """Delivery and upkeep, until told to stop."""
         owner = self._settings.instance_id
         relaying = RelaySettings(
-            owner=owner, poll_seconds=self._own.poll_seconds, grace_seconds=self._settings.sync_grace_seconds
+            owner=owner,
+            in_flight=self._own.workers,
+            poll_seconds=self._own.poll_seconds,
+            grace_seconds=self._settings.sync_grace_seconds,
         )
         await self._threads.call(self._store.declare, SCORES)
         async with asyncio.TaskGroup() as tasks:

@@ -50,6 +50,8 @@ class ScoreboardSettings(msgspec.Struct, frozen=True, kw_only=True):
     thresholds: Thresholds = Thresholds()
     debounce_seconds: float = 15.0
     poll_seconds: float = 30.0
+    workers: int = 1
+    """How many sections' points go to OSM at once."""
     merge_leaders: bool = False
     device_code_seconds: int = 300
     device_poll_seconds: int = 5
@@ -82,6 +84,7 @@ def read_scoreboard_settings(
         thresholds=_thresholds(values),
         debounce_seconds=number(values, "SCORE_DEBOUNCE_SECONDS", 15.0, 0, 3_600),
         poll_seconds=number(values, "SCORE_POLL_SECONDS", 30.0, 0.01, 86_400),
+        workers=whole(values, "SCORE_WORKERS", 1, 1, 8),
         merge_leaders=yes(values, "SCORE_MERGE_LEADERS"),
         device_code_seconds=_duration(values, "DEVICE_CODE_EXPIRY", 300, 30, 86_400),
         device_poll_seconds=_duration(values, "DEVICE_POLL_INTERVAL", 5, 1, 600),

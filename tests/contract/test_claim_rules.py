@@ -59,8 +59,8 @@ def test_claiming_nothing_though_something_is_due_is_refused() -> None:
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda model, entry: model.close_gate("c", "*", None),
-        lambda model, entry: model.close_gate("c", "tenant:", 10),
+        lambda model, entry: model.close_gate("c", "*", None, "person"),
+        lambda model, entry: model.close_gate("c", "tenant:", 10, "person"),
         lambda model, entry: model.take("c", 1, [entry], 10),
         lambda model, entry: setattr(entry, "due", model.now + 1),
     ],

@@ -105,6 +105,7 @@ NAMES = {
     "cache_fallback_seconds": "CACHE_FALLBACK_TTL",
     "debounce_seconds": "SCORE_DEBOUNCE_SECONDS",
     "poll_seconds": "SCORE_POLL_SECONDS",
+    "workers": "SCORE_WORKERS",
     "merge_leaders": "SCORE_MERGE_LEADERS",
     "device_code_seconds": "DEVICE_CODE_EXPIRY",
     "device_poll_seconds": "DEVICE_POLL_INTERVAL",

@@ -105,6 +105,7 @@ class Doubt(msgspec.Struct, frozen=True, kw_only=True):
     target: int
     found: int | None
     age: float
+    given_up: bool = False
 
 
 class Applied(msgspec.Struct, frozen=True):

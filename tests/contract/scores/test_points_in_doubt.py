@@ -10,10 +10,11 @@ import pytest
 
 from carrick.sinks.sink import LeaseLost
 from carrick_scoreboard.delivery import SCORES
+from carrick_scoreboard.rounds import SETTLE_SECONDS
 from carrick_scoreboard.store.scores import Submission, Update
 from tests.contract.scores.test_concurrency import two_replicas
 from tests.contract.scores.world import Kind, World, bury, story
-from tests.osm import EAGLES, HAZEL, ROBIN, SCOUTS
+from tests.osm import EAGLES, HAZEL, LIONS, ROBIN, SCOUTS
 
 
 async def only(world: World, given: Submission) -> Update:
@@ -202,5 +203,36 @@ def test_a_doubt_of_a_leader_who_must_sign_in_holds_nobody_else_and_is_settled_b
         await world.deliver()
         assert (await only(world, mine)).state == "delivered"
         assert await world.osm.points(EAGLES) == before + 8
+
+    story(kind, test)
+
+
+def test_a_young_doubt_holds_its_patrol_only_and_nobody_sleeps_over_it(kind: Kind) -> None:
+    async def test(world: World) -> None:
+        lions = await world.osm.points(LIONS)
+        given = await world.submit([(EAGLES, 5), (LIONS, 1)])
+        (eagles, _) = await world.updates(given)
+        await world.threads.call(world.scores.doubt, SCOUTS, str(EAGLES), [eagles.entry_id], 32, 37)
+        await world.deliver()
+        assert [update.state for update in await world.updates(given)] == ["pending", "delivered"]
+        assert await world.osm.points(LIONS) == lions + 1
+        await world.later(SETTLE_SECONDS)
+        await world.deliver()
+        assert (await again_of(world, eagles)).new_score == 37
+
+    story(kind, test)
+
+
+def test_points_in_doubt_for_a_patrol_that_is_gone_can_be_given_up(kind: Kind) -> None:
+    async def test(world: World) -> None:
+        given = await world.submit({999: 5})
+        await world.threads.call(world.scores.doubt, SCOUTS, "999", [(await only(world, given)).entry_id], 10, 15)
+        await world.later()
+        await world.deliver()
+        update = await only(world, given)
+        assert (update.last_error_code, update.is_open) == ("patrol_not_found", True)
+        assert not await world.threads.call(world.scores.discard, update)
+        await world.deliver()
+        assert await world.threads.call(world.scores.unfinished, ROBIN) == []
 
     story(kind, test)
