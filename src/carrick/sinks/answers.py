@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -51,6 +51,7 @@ NOT_NOW = {
 
 DELIVERED = Outcome.delivered()
 
+Speaker = Literal["destination", "nobody", "stranger"]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -116,17 +117,17 @@ def report_of(answer: Answer, sent: Sequence[UUID], *, now: datetime, idempotent
         return Unavailable(code=answer.code, message=_told(f"the destination {NOT_YOU[status]}", answer))
     if status in NOT_NOW:
         return _not_now(answer, now, idempotent=idempotent)
-    words = _own_words(answer)
-    if status in REFUSES and words:
+    speaker = _speaker(answer)
+    if status in REFUSES and speaker == "destination":
         message = _told(f"the destination refused the batch with {status}", answer)
         return Refused(code=answer.code, message=message, too_large=status == TOO_LARGE)
-    if status in FAILS and words is not None:
+    if status in FAILS and speaker != "stranger":
         message = _told(f"the destination failed with {status}", answer)
         failed = Outcome.retry(after=pause_of(answer, now), code=answer.code, message=message)
         return Results(outcomes=dict.fromkeys(sent, failed))
     return Unavailable(
         code=answer.code,
-        message=_elsewhere(answer) if 300 <= status < 400 else _told(_strange(status, words), answer),
+        message=_elsewhere(answer) if 300 <= status < 400 else _told(_strange(status, speaker), answer),
         unsure=not idempotent and not 400 <= status < 500,
         too_large=status == TOO_LARGE,
     )
@@ -222,19 +223,22 @@ def _not_now(answer: Answer, now: datetime, *, idempotent: bool) -> Unavailable:
     )
 
 
-def _own_words(answer: Answer) -> Mapping[str, Any] | None:
-    """What the destination says, empty where it says nothing; None where somebody else speaks, or a part is missing."""
+def _speaker(answer: Answer) -> Speaker:
+    """Whose words the answer is in. What is not there whole is taken for a stranger's."""
     try:
-        return None if answer.body is None else own_words(unpacked(answer.body, answer.encoding))
+        text = None if answer.body is None else unpacked(answer.body, answer.encoding)
     except NotExpected:
-        return None
+        return "stranger"
+    if text is None or own_words(text) is None:
+        return "stranger"
+    return "destination" if text.strip() else "nobody"
 
 
-def _strange(status: int, words: Mapping[str, Any] | None) -> str:
+def _strange(status: int, speaker: Speaker) -> str:
     """About an answer that says nothing of the events."""
     if status == PROXY_AUTHENTICATION:
         return "the proxy does not accept the credentials of CLOUD_PROXY"
-    if words:
+    if speaker == "destination":
         return f"the destination answers {status}, which says nothing of the events"
     return f"{status} came back, and not in the destination's own words: a proxy, a firewall or a captive portal"
 

@@ -205,6 +205,9 @@ def test_what_a_stranger_says_closes_the_channel_and_spends_nothing(status: int,
 @pytest.mark.parametrize("status", [400, 409, 413, 415, 422])
 def test_a_refusal_without_a_word_may_be_anybodys(status: int) -> None:
     assert isinstance(report(status, b""), Unavailable)
+    assert isinstance(report(status, b" \r\n"), Unavailable)
+    assert isinstance(report(status, gzip.compress(b""), content_encoding="gzip"), Unavailable)
+    assert isinstance(report(status, b"{}"), Refused)
 
 
 @pytest.mark.parametrize(("encoding", "body"), PACKED_BADLY.values(), ids=PACKED_BADLY.keys())
