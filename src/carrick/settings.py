@@ -123,6 +123,15 @@ CHANNEL_VARIABLES = {
 """The variable of each option of a channel that has one."""
 
 
+class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the connections of a port may be: so many, and silent for so long."""
+
+    max_connections: int = 1000
+    max_connections_per_address: int = 500
+    head_seconds: float = 10.0
+    idle_seconds: float = 120.0
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is set from outside. `outbox_…` are the defaults of channels that do not say otherwise."""
 
@@ -145,6 +154,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     metrics_port: int = 9090
     cloud: CloudSettings = CloudSettings()
     ingest: IngestSettings = IngestSettings()
+    web: WebSettings = WebSettings()
     edge_id: str = ""
     sync_forwarder_mode: Literal["send", "noop"] = "send"
     sync_interval_seconds: float = 60.0
@@ -210,6 +220,7 @@ def read_settings(
         metrics_port=whole(values, "METRICS_PORT", metrics_port, 0, 65_535),
         cloud=_cloud(values),
         ingest=_ingest(values),
+        web=_web(values),
         edge_id=_edge_id(values) or instance_id,
         sync_forwarder_mode=choice(values, "SYNC_FORWARDER_MODE", ("send", "noop")),
         sync_interval_seconds=whole(values, "SYNC_INTERVAL_MS", 60_000, 10, 86_400_000) / 1000,
@@ -287,6 +298,15 @@ def _ingest(values: Mapping[str, str]) -> IngestSettings:
         retention_days=number(values, "INGEST_RETENTION_DAYS", 90.0, 1, 36_500),
         max_in_flight=whole(values, "INGEST_MAX_IN_FLIGHT", 256, 1, 100_000),
         body_seconds=number(values, "INGEST_BODY_SECONDS", 60.0, 0.1, 3_600),
+    )
+
+
+def _web(values: Mapping[str, str]) -> WebSettings:
+    return WebSettings(
+        max_connections=whole(values, "WEB_MAX_CONNECTIONS", 1000, 10, 1_000_000),
+        max_connections_per_address=whole(values, "WEB_MAX_CONNECTIONS_PER_ADDRESS", 500, 10, 1_000_000),
+        head_seconds=number(values, "WEB_HEAD_SECONDS", 10.0, 1, 3_600),
+        idle_seconds=number(values, "WEB_IDLE_SECONDS", 120.0, 1, 3_600),
     )
 
 

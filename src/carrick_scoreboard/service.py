@@ -156,11 +156,12 @@ class Scoreboard:
 
     async def _serve(self, parts: Parts, stopping: asyncio.Event, started: Started) -> None:
         settings = self._settings
+        limits, trusted = settings.web, settings.trusted_proxies
         self._metrics.add_state(lambda: parts.state.health)
         await parts.state.look()
         async with (
-            serving(self._app(parts), settings.host, settings.port) as port,
-            serving(self._figures(parts), settings.host, settings.metrics_port, "METRICS_PORT") as at,
+            serving(self._app(parts), settings.host, settings.port, limits=limits, trusted=trusted) as port,
+            serving(self._figures(parts), settings.host, settings.metrics_port, "METRICS_PORT", limits=limits) as at,
         ):
             started(port, at)
             await self._work(parts, stopping, Meters(self._history, parts.score_meter))

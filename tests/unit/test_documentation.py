@@ -15,7 +15,7 @@ import pytest
 
 from carrick import cli, errors
 from carrick.outbox.channel import OPTIONS
-from carrick.settings import CloudSettings, IngestSettings, KafkaSettings, Settings
+from carrick.settings import CloudSettings, IngestSettings, KafkaSettings, Settings, WebSettings
 from carrick_osmsim import command
 from carrick_osmsim.actions import ACTIONS
 from carrick_osmsim.faults import APPLIED, KINDS, MEANINGS, Kind
@@ -124,6 +124,7 @@ def variables() -> list[tuple[str, object]]:
         "kafka": KafkaSettings,
         "osm": Application,
         "thresholds": Thresholds,
+        "web": WebSettings,
     }
     every = (*msgspec.structs.fields(Settings), *msgspec.structs.fields(ScoreboardSettings))
     plain = [field for field in every if field.name not in {*nested, "outbox_set"}]

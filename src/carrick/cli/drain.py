@@ -95,7 +95,9 @@ def drain(
 
             metrics = wiring.metrics(store)
             figures = metrics_app(lambda: asyncio.to_thread(metrics.text))
-            async with serving(figures, settings.host, settings.metrics_port, "METRICS_PORT") as port:
+            async with serving(
+                figures, settings.host, settings.metrics_port, "METRICS_PORT", limits=settings.web
+            ) as port:
                 started = {
                     "channels": ", ".join(drainer.channels),
                     "to": app or to,

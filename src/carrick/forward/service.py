@@ -95,20 +95,15 @@ class Forwarder:
         console = Console(
             self._store, self._threads, settings, token, service="forwarder", history=history, is_demo=self._is_demo
         )
-        app = application(
-            [*api.routes(), *console.routes()], max_body_bytes=MAX_BODY_BYTES, trusted=settings.trusted_proxies
-        )
+        limits, trusted = settings.web, settings.trusted_proxies
+        app = application([*api.routes(), *console.routes()], max_body_bytes=MAX_BODY_BYTES, trusted=trusted)
         console.attach(app)
         secure(app, is_https=False)
+        figures = metrics_app(lambda: self._threads.call(metrics.text))
         try:
             async with (
-                serving(app, settings.host, settings.port) as port,
-                serving(
-                    metrics_app(lambda: self._threads.call(metrics.text)),
-                    settings.host,
-                    settings.metrics_port,
-                    "METRICS_PORT",
-                ) as at,
+                serving(app, settings.host, settings.port, limits=limits, trusted=trusted) as port,
+                serving(figures, settings.host, settings.metrics_port, "METRICS_PORT", limits=limits) as at,
             ):
                 started(port, at)
                 await self._work(relay if sends else None, bells, stopping)

@@ -63,14 +63,15 @@ class Ingest:
             service="ingest",
         )
         routes = [*self._api(guard, metrics).routes(), *console.routes()]
-        app = application(routes, max_body_bytes=MAX_BODY_BYTES, trusted=settings.trusted_proxies)
+        limits, trusted = settings.web, settings.trusted_proxies
+        app = application(routes, max_body_bytes=MAX_BODY_BYTES, trusted=trusted)
         console.attach(app)
         secure(app, is_https=False)
         figures = metrics_app(lambda: self._threads.call(metrics.text))
         try:
             async with (
-                serving(app, settings.host, settings.port, unfold=False) as port,
-                serving(figures, settings.host, settings.metrics_port, "METRICS_PORT") as at,
+                serving(app, settings.host, settings.port, limits=limits, trusted=trusted) as port,
+                serving(figures, settings.host, settings.metrics_port, "METRICS_PORT", limits=limits) as at,
             ):
                 started(port, at)
                 await self._work(stopping)

@@ -11,6 +11,7 @@ import msgspec
 from aiohttp import web
 
 from carrick.errors import BacklogFull, CarrickError, EntryNotFound, InvalidInput, KeyReused, RequestReused, StoreError
+from carrick.web import figures
 
 log = logging.getLogger("carrick.web")
 
@@ -120,6 +121,7 @@ def _said(request: web.Request, error: web.HTTPException) -> str:
 
 
 def _answer(problem: Problem) -> web.Response:
+    figures.REFUSED.labels(problem.body.error).inc()
     body: Any = msgspec.json.encode(problem.body)
     headers = {} if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
     return web.Response(body=body, status=problem.status, content_type="application/json", headers=headers)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from carrick.errors import SettingsError
+from carrick.settings import WebSettings
+from carrick.variables import Network
 from carrick.web import figures
+from carrick.web.connections import Connections
 from carrick.web.routes import UNFOLDS
 
+BACKLOG = 128
+"""Connections that wait to be let in."""
 STOP_SECONDS = 5.0
 """How long requests under way may take when the service stops."""
 
@@ -46,11 +52,19 @@ def metrics_app(text: Callable[[], Awaitable[bytes]]) -> web.Application:
 
 @asynccontextmanager
 async def serving(
-    app: web.Application, host: str, port: int, variable: str = "PORT", *, unfold: bool = True
+    app: web.Application,
+    host: str,
+    port: int,
+    variable: str = "PORT",
+    *,
+    unfold: bool = True,
+    limits: WebSettings = WebSettings(),  # noqa: B008  immutable
+    trusted: Sequence[Network] = (),
 ) -> AsyncIterator[int]:
     """Serve the application inside; the port it got. Raises SettingsError, naming the variable, if it cannot listen.
 
     Without `unfold` bodies are handed on as they were sent, compressed or not; so they are to routes, which unfold.
+    `limits` and `trusted` are those of `Connections`.
     """
     runner = web.AppRunner(
         app,
@@ -61,13 +75,18 @@ async def serving(
         logger=log,
     )
     await runner.setup()
+    assert runner.server is not None
+    connections = Connections(runner.server, limits, trusted)
     try:
-        site = web.TCPSite(runner, host, port)
         try:
-            await site.start()
+            listening = await asyncio.get_running_loop().create_server(connections, host, port, backlog=BACKLOG)
         except OSError as error:
             said = error.strerror or error
             raise SettingsError(f"cannot listen on {host}, {variable}={port}: {said}; choose another") from None
-        yield runner.addresses[0][1]
+        try:
+            yield listening.sockets[0].getsockname()[1]
+        finally:
+            listening.close()
     finally:
+        connections.stop()
         await runner.cleanup()
