@@ -363,6 +363,27 @@ def test_points_that_make_no_sense_are_refused_in_words(sqlite_path: Path, body:
     asyncio.run(main())
 
 
+def test_the_settings_of_a_section_name_it_and_its_patrols(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        path = f"/api/admin/sections/{SCOUTS}/settings"
+        patrols = [("72699", "Eagles"), ("72700", "Lions"), ("132322", "Wolves")]
+        named = {"sectionId": SCOUTS, "patrols": [{"id": number, "name": name} for number, name in patrols]}
+        assert (await hall.robin.ask("GET", path))[:2] == (200, named | {"patrolColors": {}})
+        colours = {"patrolColors": {str(EAGLES): "red"}}
+        assert (await hall.robin.ask("PUT", path, colours))[:2] == (200, named | colours)
+
+    tell(story)
+
+
+def test_the_colours_of_a_section_are_told_when_osm_cannot_name_its_patrols(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        await hall.osm.control("fault", kind="server_error", times=None)
+        status, settings, _ = await hall.robin.ask("GET", f"/api/admin/sections/{SCOUTS}/settings")
+        assert (status, settings) == (200, {"sectionId": SCOUTS, "patrolColors": {}, "patrols": []})
+
+    tell(story)
+
+
 def test_colours_and_scores_of_a_section(tell: Tell) -> None:
     async def story(hall: Hall) -> None:
         path = f"/api/admin/sections/{SCOUTS}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -63,6 +63,17 @@ class SectionScoresAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="cam
 
 class SectionSettingsBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     patrol_colors: dict[str, str]
+
+
+class PatrolName(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+
+
+class SectionSettingsAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    section_id: int
+    patrol_colors: dict[str, str]
+    patrols: Sequence[PatrolName]
 
 
 class HistoryLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

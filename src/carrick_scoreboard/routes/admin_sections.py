@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -92,17 +93,30 @@ class SectionApi:
             settings=answers.SectionSettingsBody(patrol_colors=served.settings.patrol_colors),
         )
 
-    async def settings(self, call: Call[Any, Any]) -> answers.SectionSettingsBody:
-        _, section = await self._asked(call.request)
-        return answers.SectionSettingsBody(patrol_colors=await self._threads.call(self._settings.colors, section.id))
+    async def settings(self, call: Call[Any, Any]) -> answers.SectionSettingsAnswer:
+        leader, section = await self._asked(call.request)
+        if await self._shelf.last_scores(section.id) is None:
+            with suppress(Refused):  # without the names of patrols there are still the colours
+                await self._patrols.scores(Viewer(section_id=section.id, osm_user_id=leader.user_id))
+        return await self._settings_answer(section, await self._threads.call(self._settings.colors, section.id))
 
-    async def set_settings(self, call: Call[Any, answers.SectionSettingsBody]) -> answers.SectionSettingsBody:
+    async def _settings_answer(self, section: WritableSection, colors: dict[str, str]) -> answers.SectionSettingsAnswer:
+        """With the patrols as they were read last."""
+        last = await self._shelf.last_scores(section.id)
+        known = () if last is None else last.patrols
+        return answers.SectionSettingsAnswer(
+            section_id=section.id,
+            patrol_colors=colors,
+            patrols=[answers.PatrolName(id=patrol.id, name=patrol.name) for patrol in known],
+        )
+
+    async def set_settings(self, call: Call[Any, answers.SectionSettingsBody]) -> answers.SectionSettingsAnswer:
         leader, section = await self._asked(call.request)
         colors = await self._threads.call(
             self._settings.set_colors, section.id, call.body.patrol_colors, osm_user_id=leader.user_id
         )
         await self._shelf.tell(section.id)
-        return answers.SectionSettingsBody(patrol_colors=colors)
+        return await self._settings_answer(section, colors)
 
     async def add_board(self, call: Call[Any, Any]) -> answers.BoardAnswer:
         leader, section = await self._asked(call.request)
@@ -155,9 +169,9 @@ class SectionApi:
             Route(method="POST", path=f"{section}/refresh", summary="Read the section again", handle=self.refresh,
                   gives=answers.SectionScoresAnswer, problems=[*OWN, 400, 409, *UNREAD]),
             Route(method="GET", path=f"{section}/settings", summary="The colours of patrols", handle=self.settings,
-                  gives=answers.SectionSettingsBody, problems=OWN),
+                  gives=answers.SectionSettingsAnswer, problems=OWN),
             Route(method="PUT", path=f"{section}/settings", summary="Set the colours of patrols",
-                  handle=self.set_settings, takes=answers.SectionSettingsBody, gives=answers.SectionSettingsBody,
+                  handle=self.set_settings, takes=answers.SectionSettingsBody, gives=answers.SectionSettingsAnswer,
                   problems=[400, *OWN]),
             Route(method="POST", path=f"{section}/boards", summary="A link to the live board", handle=self.add_board,
                   gives=answers.BoardAnswer, problems=OWN),
