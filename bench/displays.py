@@ -169,7 +169,9 @@ def shown(phases: Sequence[Phase]) -> Table:
 def main() -> int:
     with running() as parts:
         phases = asyncio.run(told(*parts))
-    Console().print(shown(phases))
+    console = Console()
+    console.width = max(console.width, 110)  # so wide is the table, also in a log
+    console.print(shown(phases))
     return 0 if all(phase.is_well for phase in phases) else 1
 
 
