@@ -36,6 +36,8 @@ log = logging.getLogger("carrick.patrols")
 
 FIRST_PAUSE_SECONDS = 60
 LONGEST_PAUSE_SECONDS = 15 * 60
+ENDS_SOON_DAYS = 7
+"""A term that ends within so many days is told about when it is looked up."""
 LOCK_SECONDS = 4 * TIMEOUT_SECONDS
 """A fetch is at most a refresh, a profile and a read of patrols; one that died keeps others from it so long."""
 WAIT_SECONDS = 10.0
@@ -183,6 +185,17 @@ class Fetching:
             if not await self._shelf.replace_scores(section_id, stored, scores):
                 log.info("patrols.read_again", extra={"section_id": section_id})
                 return
+            log.info(
+                "patrols.fetched",
+                extra={
+                    "user_id": credential.user_id,
+                    "section_id": section_id,
+                    "term_id": term.term_id,
+                    "patrols": len(patrols),
+                    "seconds": fresh,
+                    "rate_limit_remaining": None if budget is None else budget.remaining,
+                },
+            )
         if known.failure is not None:
             await self._shelf.forget_failures(section_id, device.osm_user_id)
 
@@ -191,16 +204,33 @@ class Fetching:
         profile = await self._client.profile(credential.access_token, credential.user_id)
         term = term_of(profile, device.section_id, self._now())
         self._meter.term(device.section_id, term.end_date)
+        self._warn_of_end(device, term)
         await self._shelf.put_term(device.section_id, device.osm_user_id, term)
         await self._threads.call(
             self._devices.set_term, device.osm_user_id, device.section_id, term.term_id, term.end_date
         )
         return term
 
+    def _warn_of_end(self, device: Asker, term: Term) -> None:
+        days = None if term.end_date is None else (term.end_date - today(self._now())).days
+        if days is not None and days < ENDS_SOON_DAYS:
+            log.warning(
+                "patrols.term_ends_soon",
+                extra={
+                    "user_id": device.osm_user_id,
+                    "section_id": device.section_id,
+                    "term_id": term.term_id,
+                    "end_date": str(term.end_date),
+                    "days": days,
+                },
+            )
+
     async def _note_failure(self, device: Asker, known: Known, error: Exception) -> None:
         """The next try comes later each time. What OSM answered may be about the term, so that is suspect now."""
         count = 1 if known.failure is None else known.failure.count + 1
         until = whole_second(self._now() + timedelta(seconds=pause_seconds(count)))
+        [found] = await self._shelf.look([(device.section_id, device.osm_user_id)])
+        term = found.term or known.term
         is_nonsense = isinstance(error, errors.BadData | Unreadable)
         is_personal = isinstance(error, Unreadable | errors.Denied)
         log.error(
@@ -208,8 +238,12 @@ class Fetching:
             extra={
                 "user_id": device.osm_user_id,
                 "section_id": device.section_id,
+                "term_id": None if term is None else term.term_id,
                 "device_id": device.id,
+                "device_code_hash": device.code_hash,
                 "error": str(error),
+                "http_status": error.http_status if isinstance(error, errors.OsmError) else None,
+                "rate_limit_remaining": None if found.budget is None else found.budget.remaining,
                 "again_at": until.isoformat(),
             },
         )

@@ -74,6 +74,7 @@ class Viewer(msgspec.Struct, frozen=True, kw_only=True):
     section_id: int
     osm_user_id: int
     id: int = 0
+    code_hash: str | None = None
     term_id: int | None = None
     term_checked_at: datetime | None = None
     term_end_date: date | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -23,6 +24,8 @@ from carrick_scoreboard.standing import SharedStanding, ends_at
 from carrick_scoreboard.store.devices import Devices
 from carrick_scoreboard.store.sections import Colors, SectionSettings
 from carrick_scoreboard.together import Together
+
+log = logging.getLogger("carrick.patrols")
 
 REVOKED_SECONDS = 1.0
 """How long a sign-in that another replica found revoked may still be taken for good."""
@@ -179,6 +182,10 @@ class Patrols:
             raise Refused(decision.error, decision.until)
         if waited not in seen.answers:
             seen.answers[waited] = self._answer(seen, decision, waited)
+            log.info(
+                "patrols.cache_miss" if waited else "patrols.cache_hit",
+                extra={"user_id": device.osm_user_id, "section_id": device.section_id, "stale": decision.stale},
+            )
         served = seen.answers[waited]
         self._meter.served(served)
         return served

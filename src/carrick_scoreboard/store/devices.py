@@ -20,8 +20,11 @@ MAX_ADDRESS = 100
 CodeStatus = Literal["pending", "approved", "denied", "fetched"]
 
 
-class Device(msgspec.Struct, frozen=True, kw_only=True):
-    """A display, and whose credential shows it which section."""
+class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A display, and whose credential shows it which section.
+
+    `code_hash` is how a log may name the code that it has just shown: the first 8 digits of its digest.
+    """
 
     id: int
     client_id: str
@@ -34,6 +37,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     last_used_at: datetime | None
     revoked_at: datetime | None
+    code_hash: str | None = None
 
 
 class DeviceCode(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,7 +185,7 @@ class Devices:
         """The devices with those tokens, by digest; those that were revoked are not there."""
         with self._tables.reading() as ask:
             rows = ask("device_of_tokens", token_digests=msgspec.json.encode(token_digests).decode())
-        return {row["token_digest"]: value_of(row, Device) for row in rows}
+        return {row["token_digest"]: value_of({**row, "code_hash": row["token_digest"][:8]}, Device) for row in rows}
 
     def used(self, *device_ids: int) -> None:
         """These devices have come."""

@@ -52,7 +52,9 @@ def test_many_devices_are_known_by_their_tokens_at_once(devices: Devices) -> Non
     first, second, revoked = made(devices, 0), made(devices, 1), made(devices, 2)
     devices.revoke(revoked.id, ANN, actor="osm:7")
     tokens = [digest(f"token {number}") for number in (1, 0, 2, 0, 9)]
-    assert devices.of_tokens(tokens) == {tokens[0]: second, tokens[1]: first}
+    found = devices.of_tokens(tokens)
+    assert {token: device.id for token, device in found.items()} == {tokens[0]: second.id, tokens[1]: first.id}
+    assert {token: device.code_hash for token, device in found.items()} == {token: token[:8] for token in tokens[:2]}
     assert devices.of_tokens([]) == {}
 
 
