@@ -172,16 +172,17 @@ class Credentials:
         user_id, pause = stored.osm_user_id, 0.5
         while True:
             try:
-                is_newest = await self._threads.call(self._stored.end_refresh, user_id, stored.generation, tokens)
+                await self._threads.call(self._stored.end_refresh, user_id, stored.generation, tokens)
                 break
             except StoreError as error:
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
-                extra = {"user_id": user_id, "error": str(error), "again_in_seconds": pause}
-                log.error("credentials.not_kept", extra=extra)
+                log.error(
+                    "credentials.not_kept",
+                    extra={"user_id": user_id, "error": str(error), "again_in_seconds": pause},
+                )
                 await self._sleep(pause)
         log.info("credentials.refreshed", extra={"user_id": user_id})
-        if is_newest:
-            await self._signed_in(user_id)
+        await self._signed_in(user_id)
 
     async def _old(self, user_id: int) -> Credential:
         """The token that could not be refreshed, while it is good. Raises Unavailable."""

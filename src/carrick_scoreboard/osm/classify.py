@@ -222,7 +222,7 @@ def _name_of_error(value: Any) -> str | None:
     if not said:
         return None
     text = said.get("message") if isinstance(said, dict) else said
-    return str(text or "unnamed")[:MAX_MESSAGE]
+    return "".join(letter if letter.isprintable() else " " for letter in str(text or "unnamed")[:MAX_MESSAGE])
 
 
 def _json_of(body: bytes) -> Any:

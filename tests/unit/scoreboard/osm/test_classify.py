@@ -160,6 +160,7 @@ def test_a_401_of_somebody_else_ends_no_sign_in(body: str, read: Any) -> None:
         ("null", Denial("false", "OSM answered no", "held")),
         ('{"error":"No such section"}', Denial("stated", "No such section", "again")),
         ('{"err":"Sorry"}', Denial("stated", "Sorry", "again")),
+        (r'{"err":"So\u0000r\nry"}', Denial("stated", "So r ry", "again")),
         ('{"error":{"code":5,"message":"Try later"}}', Denial("stated", "Try later", "again")),
         ('{"error":["x"]}', Denial("stated", "['x']", "again")),
         ('{"status":false,"error":null}', Denial("stated", "OSM says that it did not work", "held")),
