@@ -23,17 +23,22 @@ from rich.console import Console
 
 from carrick import wiring
 from carrick.cli import app as carrick_app
+from carrick.relay.meter import NoMeter
 from carrick.settings import Service, read_settings
+from carrick.web.called_drain import CalledDrain
+from carrick.web.routes import Call
+from carrick.web.tokens import AdminToken
 from carrick_scoreboard import wiring as scoreboard_wiring
 from carrick_scoreboard.settings import read_scoreboard_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
 NO_FILE = Path("no .env file")
+NO_CALL: Call[Any, Any] = Call(query=None, body=None, raw=b"", headers={}, request=None)
 MADE = "<!-- Made by `make docs` from the code: change it there. -->"
 FUNCTION = re.compile(r"^create (?:or replace )?function (?P<name>(?:carrick|app)\.[a-z]\w*)\s*\(", re.MULTILINE)
 EVENT = re.compile(r"[a-z_]+\.[a-z_]+")
-SERVICES: tuple[Service, ...] = ("forward", "ingest", "scoreboard")
+SERVICES: tuple[Service, ...] = ("forward", "ingest", "scoreboard", "drain")
 """Those with an OpenAPI document."""
 LEVELS = ("debug", "info", "warning", "error", "critical", "exception")
 
@@ -127,6 +132,12 @@ def documents() -> dict[Service, dict[str, Any]]:
 async def _document(environment: dict[str, str], name: Service) -> dict[str, Any]:
     settings = read_settings(environment, NO_FILE, service=name)
     service: Any
+    if name == "drain":
+        with wiring.opened_store(settings.database_url) as store:
+            token = AdminToken(settings.admin_token)
+            called = CalledDrain(store, list, wiring.relay_settings(settings), token, seconds=1, meter=NoMeter())
+            described: dict[str, Any] = json.loads((await called.routes()[-1].handle(NO_CALL)).body)
+            return described
     if name == "scoreboard":
         service = scoreboard_wiring.scoreboard(settings, read_scoreboard_settings(environment, NO_FILE))
     else:

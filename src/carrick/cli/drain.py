@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import CycloptsError, Parameter
 
 from carrick import wiring
 from carrick.cli.printing import AsJson, Flag, about, print_json, print_line
 from carrick.cli.running import run_until_stopped
-from carrick.entry import ChannelStats
-from carrick.errors import InvalidInput
-from carrick.outbox.store import MOST_TROUBLED
-from carrick.relay.crew import run_crew, run_crew_once
+from carrick.errors import InvalidInput, SettingsError
+from carrick.outbox.store import MOST_TROUBLED, Store
+from carrick.relay.crew import Leg, run_crew, run_crew_once
 from carrick.relay.meter import Tally
-from carrick.settings import read_settings
+from carrick.relay.report import RunReport, report_of
+from carrick.settings import Settings, read_settings
 from carrick.variables import mask_url
 
+if TYPE_CHECKING:
+    from carrick.ops.metrics import Metrics
+
 log = logging.getLogger("carrick.drain")
+
+MOST_SECONDS = 3_600
+MAX_BODY_BYTES = 1024
 
 
 def drain(
@@ -34,6 +40,8 @@ def drain(
     source: str | None = None,
     url: str | None = None,
     once: Flag = False,
+    serve: Flag = False,
+    seconds: float = 50.0,
     as_json: AsJson = False,
     database: str | None = None,
 ) -> int:
@@ -60,6 +68,10 @@ def drain(
         With --to http: the endpoint.
     once
         Deliver what is due now, print one line per channel, and end. For cron.
+    serve
+        Deliver when called: POST /api/v1/drain on HOST and PORT makes one such run. Needs ADMIN_TOKEN.
+    seconds
+        With --serve: after so long a run claims nothing more, and answers.
     as_json
         With --once: print one JSON object for a script to read.
     database
@@ -69,7 +81,15 @@ def drain(
         raise CycloptsError(msg="Give --to kafka, --to http or --app MODULE.")
     if to is not None and not channel:
         raise CycloptsError(msg="Give the --channel to deliver.")
+    if once and serve:
+        raise CycloptsError(msg="Give --once or --serve, not both.")
+    if not 0 < seconds <= MOST_SECONDS:
+        raise CycloptsError(
+            msg=f"--seconds {seconds:g} is out of range; accepted: more than 0, at most {MOST_SECONDS}."
+        )
     settings = read_settings(service="drain")
+    if serve and not settings.admin_token:
+        raise SettingsError("ADMIN_TOKEN is not set; accepted: the token that callers of --serve bring")
     where = database or settings.database_url
     with _bad_usage():
         drainer = wiring.drainer(
@@ -86,11 +106,10 @@ def drain(
     with drainer.opened() as (store, legs):
         relay_settings = wiring.relay_settings(settings)
 
-        async def serve(stopping: asyncio.Event) -> int:
+        async def work(stopping: asyncio.Event) -> int:
             if once:
                 totals = await run_crew_once(store, legs(), relay_settings, stopping)
-                stats = {stats.channel: stats for stats in store.stats()}
-                return _report(totals, stats, {name: store.troubled(name) for name in totals}, as_json)
+                return _printed(report_of(store, totals), as_json)
             from carrick.web.server import metrics_app, serving  # no other command should wait for its packages
 
             metrics = wiring.metrics(store)
@@ -104,11 +123,38 @@ def drain(
                     "database": mask_url(where),
                     "metrics": f"http://{settings.host}:{port}/metrics",
                 }
-                log.info("drain.started", extra=started)
-                await run_crew(store, legs(), relay_settings, stopping, metrics)
+                if serve:
+                    await _serve(store, legs, settings, metrics, stopping, seconds, started)
+                else:
+                    log.info("drain.started", extra=started)
+                    await run_crew(store, legs(), relay_settings, stopping, metrics)
             return 0
 
-        return run_until_stopped(serve)
+        return run_until_stopped(work)
+
+
+async def _serve(
+    store: Store,
+    legs: Callable[[], list[Leg]],
+    settings: Settings,
+    metrics: Metrics,
+    stopping: asyncio.Event,
+    seconds: float,
+    started: Mapping[str, object],
+) -> None:
+    """Wait to be called until told to stop."""
+    from carrick.web.called_drain import CalledDrain
+    from carrick.web.routes import application
+    from carrick.web.server import serving
+    from carrick.web.tokens import AdminToken
+
+    token = AdminToken(settings.admin_token, settings.trusted_proxies)
+    drain = CalledDrain(store, legs, wiring.relay_settings(settings), token, seconds=seconds, meter=metrics)
+    app = application(drain.routes(), max_body_bytes=MAX_BODY_BYTES, trusted=settings.trusted_proxies)
+    async with serving(app, settings.host, settings.port) as port:
+        log.info("drain.started", extra={**started, "address": f"http://{settings.host}:{port}/api/v1/drain"})
+        await stopping.wait()
+        await drain.stop()
 
 
 @contextmanager
@@ -122,24 +168,18 @@ def _bad_usage() -> Iterator[None]:
         raise CycloptsError(msg=f"--{error}.") from None
 
 
-def _report(
-    totals: Mapping[str, Tally], stats: Mapping[str, ChannelStats], troubled: Mapping[str, int], as_json: bool
-) -> int:
-    """One line per channel. Left because of errors is what was tried in vain, now or before, and what a closed gate
-    holds."""
-    left = {name: tally.retried + tally.released + tally.dead + tally.lost for name, tally in totals.items()}
-    held = {name: stats[name].held_count for name in totals}
-    failed = any(left.values()) or any(held.values()) or any(troubled.values())
+def _printed(report: RunReport, as_json: bool) -> int:
+    """One line per channel; the exit code."""
     if as_json:
-        estimated = [name for name in totals if "held_count" in stats[name].approximate]
-        report = {"channels": totals, "held": held, "held_approximate": estimated, "troubled": troubled}
-        print_json({**report, "failed": failed})
-        return 1 if failed else 0
-    for name, tally in totals.items():
-        counts = ", ".join(f"{field} {getattr(tally, field)}" for field in Tally.__struct_fields__ if field != "lost")
-        held_now = about(stats[name], "held_count", held[name])
-        print_line(f"{name}: {counts}, held {held_now}, troubled {_up_to_most(troubled[name])}")
-    return 1 if failed else 0
+        print_json(report)
+    else:
+        for name, tally in report.channels.items():
+            counts = ", ".join(
+                f"{field} {getattr(tally, field)}" for field in Tally.__struct_fields__ if field != "lost"
+            )
+            held = about(report.held[name], is_estimate=name in report.held_approximate)
+            print_line(f"{name}: {counts}, held {held}, troubled {_up_to_most(report.troubled[name])}")
+    return 1 if report.failed else 0
 
 
 def _up_to_most(troubled: int) -> str:

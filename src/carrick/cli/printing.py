@@ -68,9 +68,14 @@ def shown(value: Any) -> str:
             return str(value)
 
 
-def about(stats: ChannelStats, field: str, value: object) -> object:
-    """The value; one that is an estimate says so, and has three digits that count."""
-    if field not in stats.approximate or not value:
+def about_of(stats: ChannelStats, field: str, value: object) -> object:
+    """The value of that field; one that is an estimate says so."""
+    return about(value, is_estimate=field in stats.approximate)
+
+
+def about(value: object, *, is_estimate: bool) -> object:
+    """The value; an estimate says so, and has three digits that count."""
+    if not is_estimate or not value:
         return value
     if isinstance(value, int):
         value = round(value, 3 - len(str(value)))

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from carrick import wiring
-from carrick.cli.printing import AsJson, Flag, about, age, print_json, shown, table
+from carrick.cli.printing import AsJson, Flag, about_of, age, print_json, shown, table
 from carrick.entry import ChannelStats, Gate
 from carrick.errors import StoreError
 from carrick.outbox.store import Store
@@ -123,14 +123,14 @@ def drawn(seen: Glance) -> Group:
 def _row(stats: ChannelStats) -> tuple[object, ...]:
     return (
         stats.channel,
-        about(stats, "pending_count", stats.pending_count),
-        about(stats, "held_count", stats.held_count),
+        about_of(stats, "pending_count", stats.pending_count),
+        about_of(stats, "held_count", stats.held_count),
         stats.claimed_count,
-        about(stats, "dead_count", stats.dead_count),
-        about(stats, "oldest_pending_age_seconds", age(stats.oldest_pending_age_seconds)),
-        about(stats, "backlog_bytes", round(stats.backlog_bytes / 1000)),
+        about_of(stats, "dead_count", stats.dead_count),
+        about_of(stats, "oldest_pending_age_seconds", age(stats.oldest_pending_age_seconds)),
+        about_of(stats, "backlog_bytes", round(stats.backlog_bytes / 1000)),
         stats.last_success_at,
-        about(stats, "last_error_at", stats.last_error_at),
+        about_of(stats, "last_error_at", stats.last_error_at),
     )
 
 

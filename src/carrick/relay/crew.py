@@ -60,23 +60,26 @@ async def run_crew(
 
 
 async def run_crew_once(
-    store: Store, legs: Sequence[Leg], settings: RelaySettings, stopping: asyncio.Event
+    store: Store, legs: Sequence[Leg], settings: RelaySettings, stopping: asyncio.Event, meter: Meter | None = None
 ) -> dict[str, Tally]:
     """Deliver what is due now, channel by channel, remove what is past its retention, and end; what became of the
     entries."""
     totals: dict[str, Tally] = {}
-    with closing(Threads(1)) as threads:
+    try:
+        with closing(Threads(1)) as threads:
+            for leg in legs:
+                if stopping.is_set():
+                    break
+                relay = Relay(store, leg.sink, leg.channel, settings, meter=meter)
+                stop = asyncio.create_task(_stop_when_asked(relay, stopping))
+                try:
+                    totals[leg.channel.name] = await relay.once()
+                    await tidy_channel_once(store, threads, leg.channel.name, settings.owner)
+                finally:
+                    stop.cancel()
+    finally:
         for leg in legs:
-            relay = Relay(store, leg.sink, leg.channel, settings)
-            if stopping.is_set():
-                break
-            stop = asyncio.create_task(_stop_when_asked(relay, stopping))
-            try:
-                totals[leg.channel.name] = await relay.once()
-                await tidy_channel_once(store, threads, leg.channel.name, settings.owner)
-            finally:
-                stop.cancel()
-                await leg.sink.close()
+            await leg.sink.close()
     return totals
 
 
