@@ -30,7 +30,7 @@ from carrick_scoreboard import upkeep
 from carrick_scoreboard.console import ScoreboardPlug
 from carrick_scoreboard.delivery import SCORES
 from carrick_scoreboard.parts import Parts, put_together
-from carrick_scoreboard.routes import admin_login, apps, device_flow, device_socket, front, pages, patrols
+from carrick_scoreboard.routes import admin_login, admin_logout, apps, device_flow, device_socket, front, pages, patrols
 from carrick_scoreboard.routes.admin_scores import ScoreApi
 from carrick_scoreboard.routes.admin_sections import SectionApi
 from carrick_scoreboard.sealing import KeyRing
@@ -59,6 +59,7 @@ def routes(parts: Parts) -> list[Route]:
     with_marks = [
         *pages.routes(settings, devices, clients, threads, parts.state, parts.keys, parts.sign_in, parts.now),
         *admin_login.routes(settings, parts.leaders, parts.sign_in, parts.limits, parts.now),
+        *admin_logout.routes(settings, parts.leaders, parts.keys),
         *ScoreApi(parts.leaders, parts.desk, parts.scores, threads).routes(),
         *SectionApi(
             parts.leaders,

@@ -151,3 +151,12 @@ def test_the_pages_that_connect_a_display(device: Device, evening: Evening, look
     page.button("Connect the display").click()
     page.role("heading", "The display is connected").wait()
     look(page, "display-done")
+
+
+def test_the_page_that_asks_before_it_signs_out(device: Device, evening: Evening, look: Look) -> None:
+    page = signed_in(device)
+    page.goto("/admin/logout")
+    look(page, "sign-out")
+    page.button("Yes, sign out").click()
+    page.role("heading", "You are signed out").wait()
+    look(page, "sign-out-done")

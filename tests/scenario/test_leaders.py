@@ -6,6 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -332,6 +333,24 @@ def test_a_sign_out_loses_nothing_that_waits(tell: Tell) -> None:
         await hall.later(60)
         while await hall.osm.points(EAGLES) != before + 5:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
+
+    tell(story)
+
+
+def test_a_page_without_the_mark_is_asked_before_it_signs_anybody_out(tell: Tell) -> None:
+    async def story(hall: Hall) -> None:
+        browser = hall.robin.browser
+        for _ in range(2):
+            asked = await browser.post("/admin/logout", {})
+            assert (asked.status, urlsplit(asked.url).path) == (200, "/admin/logout")
+            assert "You are signed in as Robin" in asked.text
+        forged = await browser.post("/admin/logout", {"csrf": "x" * 64})
+        assert "Sign out?" in forged.text
+        assert (await hall.robin.ask("GET", "/api/admin/session"))[1]["authenticated"]
+        done = await browser.send(asked)
+        assert (done.status, urlsplit(done.url).path) == (200, "/admin/logout")
+        assert "You are signed out" in done.text
+        assert (await hall.robin.ask("GET", "/api/admin/session"))[1] == {"authenticated": False}
 
     tell(story)
 

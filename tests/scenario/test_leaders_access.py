@@ -103,7 +103,8 @@ def test_what_changes_something_needs_the_mark_of_its_session(tell: Tell) -> Non
     async def story(hall: Hall) -> None:
         robins = await Property.of(hall)
         before, own = await robins.all(), hall.robin.csrf
-        changing = {**OF_A_SECTION, **OF_A_LEADER, ("POST", "/admin/logout"): None}
+        logout = "/admin/logout"
+        changing = {**OF_A_SECTION, **OF_A_LEADER, ("POST", logout): None}
         for (method, template), body in changing.items():
             if method == "GET":
                 continue
@@ -115,6 +116,8 @@ def test_what_changes_something_needs_the_mark_of_its_session(tell: Tell) -> Non
             hall.robin.csrf = own
             status, answer, _ = await hall.robin.ask(method, path, body, Origin="http://evil.example")
             assert (status, answer["error"]) == (403, "csrf_invalid"), template
+            if path == logout:
+                continue  # without a mark it asks first
             async with hall.robin.browser.session.request(method, hall.service.url + path, json=body) as bare:
                 assert (bare.status, (await bare.json())["error"]) == (403, "csrf_required"), template
         assert await robins.all() == before

@@ -1,4 +1,4 @@
-"""Leaders sign in at OSM and out here: GET /admin/login, GET /admin/callback, POST /admin/logout."""
+"""Leaders sign in at OSM: GET /admin/login, GET /admin/callback."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from carrick.web.routes import Call, Route
 from carrick_scoreboard.leaders import Leaders
 from carrick_scoreboard.pages import troubles
 from carrick_scoreboard.pages.device import Link
+from carrick_scoreboard.routes.pages import redirect
 from carrick_scoreboard.settings import Rate, ScoreboardSettings
 from carrick_scoreboard.sign_in import ADMIN, NotSignedIn, SignIn
 from carrick_scoreboard.web_security import Cookies, Limits, new_secret, visitor
@@ -35,7 +36,7 @@ def routes(
         if seconds:
             raise Problem(429, "too_many", f"too many sign-ins; try again in {seconds} seconds", retry_after=seconds)
         holder = new_secret()
-        answer = _redirect(await sign_in.begin(ADMIN, holder, "scores"))
+        answer = redirect(await sign_in.begin(ADMIN, holder, "scores"))
         cookies.put(answer, BROWSER, holder, seconds=600)
         return answer
 
@@ -48,15 +49,9 @@ def routes(
             if retry_after is not None:
                 headers["Retry-After"] = str(retry_after)
             return web.Response(text=page, status=status, content_type="text/html", charset="utf-8", headers=headers)
-        answer = _redirect(signed_in.path)
+        answer = redirect(signed_in.path)
         answer.del_cookie(cookies.name(BROWSER), path="/")
         await leaders.sign_in(signed_in.profile.user_id, answer)
-        return answer
-
-    async def logout(call: Call[Any, Any]) -> web.Response:
-        leader = await leaders.require(call.request)
-        answer = web.Response(status=204)
-        await leaders.sign_out(leader, answer)
         return answer
 
     return [
@@ -70,17 +65,4 @@ def routes(
             status=303,
             problems=[400, 403, 429, 502, 503],
         ),
-        Route(
-            method="POST",
-            path="/admin/logout",
-            summary="Sign out here",
-            handle=logout,
-            gives=None,
-            status=204,
-            problems=[401, 403],
-        ),
     ]
-
-
-def _redirect(place: str) -> web.Response:
-    return web.Response(status=303, headers={"Location": place, "Cache-Control": "no-store"})

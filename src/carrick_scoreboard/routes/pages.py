@@ -97,7 +97,7 @@ class DevicePages:
         """Type the code, or with one in the query: is it your display?"""
         typed = request.query.get("user_code", "")
         if not typed.strip():
-            return _html(pages.entry())
+            return html_answer(pages.entry())
         code = await self._open_code(request, typed)
         client = await self._threads.call(self._clients.get, code.client_id)
         holder = self._cookies.get(request, BROWSER) or new_secret()
@@ -108,7 +108,7 @@ class DevicePages:
             self._now(),
             self._forms.mark(holder, "confirm", code.user_code),
         )
-        answer = _html(page, policy=self._to_osm)
+        answer = html_answer(page, policy=self._to_osm)
         self._cookies.put(answer, BROWSER, holder)
         return answer
 
@@ -116,7 +116,7 @@ class DevicePages:
         """The short address on a display: the same page."""
         typed = request.match_info["code"][:MAX_TYPED]
         code = read_user_code(typed)
-        return _redirect(f"{pages.START}?user_code={shown(code) if code else quote(typed, safe='')}")
+        return redirect(f"{pages.START}?user_code={shown(code) if code else quote(typed, safe='')}")
 
     async def confirm(self, request: web.Request) -> web.Response:
         """Yes, it is mine: off to OSM."""
@@ -125,7 +125,7 @@ class DevicePages:
         user_code = self._own_code(request, form, holder, "confirm")
         await self._pass_limit(request, "sign_in", SIGN_IN_RATE, pages.code_link(user_code))
         code = await self._still_open(user_code)
-        return _redirect(await self._sign_in.begin(DEVICE, holder or "", "section", code.user_code))
+        return redirect(await self._sign_in.begin(DEVICE, holder or "", "section", code.user_code))
 
     async def callback(self, request: web.Request) -> web.Response:
         """Back from OSM."""
@@ -139,7 +139,7 @@ class DevicePages:
             raise Stop(troubles.no_sections(signed_in.profile.full_name, code.user_code), 403)
         secret = new_secret()
         await self._choosers.keep(secret, self._chooser(code, signed_in))
-        answer = _redirect(f"{signed_in.path}?flow={short(secret)}")
+        answer = redirect(f"{signed_in.path}?flow={short(secret)}")
         self._cookies.put(answer, _flow_cookie(short(secret)), secret, seconds=CHOICE_SECONDS)
         return answer
 
@@ -147,7 +147,7 @@ class DevicePages:
         """Choose the section."""
         flow = request.query.get("flow", "")
         secret, chooser = await self._chooser_of(request, flow)
-        return self._finished(flow) if chooser.done else _html(self._section_page(flow, secret, chooser))
+        return self._finished(flow) if chooser.done else html_answer(self._section_page(flow, secret, chooser))
 
     async def select(self, request: web.Request) -> web.Response:
         """Let the display in for that section. What is not in the person's profile is refused."""
@@ -171,16 +171,16 @@ class DevicePages:
         """The display is let in."""
         flow = request.query.get("flow", "")
         _, chooser = await self._chooser_of(request, flow)
-        return _html(pages.done(*chooser.done)) if chooser.done else _redirect(_at(DEVICE.places["section"], flow))
+        return html_answer(pages.done(*chooser.done)) if chooser.done else redirect(_at(DEVICE.places["section"], flow))
 
     async def ask_cancel(self, request: web.Request) -> web.Response:
         """Turn it away? Only asks."""
         typed = request.query.get("user_code", "")
         if not typed.strip():
-            return _redirect(pages.START)
+            return redirect(pages.START)
         code = await self._open_code(request, typed)
         holder = self._cookies.get(request, BROWSER) or new_secret()
-        answer = _html(pages.cancel(code.user_code, self._forms.mark(holder, "cancel", code.user_code)))
+        answer = html_answer(pages.cancel(code.user_code, self._forms.mark(holder, "cancel", code.user_code)))
         self._cookies.put(answer, BROWSER, holder)
         return answer
 
@@ -192,7 +192,7 @@ class DevicePages:
         if not await self._threads.call(self._devices.deny, code):
             raise Stop(troubles.used_code(), 409)
         log.info("device.deny", extra={"client_id": code.client_id})
-        return _html(troubles.turned_away())
+        return html_answer(troubles.turned_away())
 
     async def _open_code(self, request: web.Request, typed: str) -> DeviceCode:
         """The sign-in that somebody has typed the code of. Guesses are few; the right one may be asked for again."""
@@ -271,7 +271,7 @@ class DevicePages:
         log.info("device.approve", extra={"device": device.id, "user_id": chooser.user_id, "section": choice.id})
 
     def _finished(self, flow: str) -> web.Response:
-        return _redirect(_at("/device/done", flow))
+        return redirect(_at("/device/done", flow))
 
 
 def _open(code: DeviceCode) -> DeviceCode:
@@ -305,37 +305,39 @@ def _at(path: str, flow: str) -> str:
     return f"{path}?flow={quote(flow, safe='')}"
 
 
-def _html(page: Html, status: int = 200, *, policy: PagePolicy = PagePolicy()) -> web.Response:  # noqa: B008  immutable
+def html_answer(page: Html, status: int = 200, *, policy: PagePolicy = PagePolicy()) -> web.Response:  # noqa: B008  immutable
+    """A page, which no browser keeps."""
     headers = {CSP: policy.header, "Cache-Control": "no-store"}
     return web.Response(text=page, status=status, content_type="text/html", charset="utf-8", headers=headers)
 
 
-def _redirect(place: str) -> web.Response:
+def redirect(place: str) -> web.Response:
+    """Go on there, with a GET."""
     return web.Response(status=303, headers={"Location": place, "Cache-Control": "no-store"})
 
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
-def _friendly(handler: Handler) -> Callable[[Call[Any, Any]], Awaitable[web.Response]]:
+def friendly(handler: Handler) -> Callable[[Call[Any, Any]], Awaitable[web.Response]]:
     """What is wrong is told on a page, too."""
 
     async def handle(call: Call[Any, Any]) -> web.Response:
         try:
             return await handler(call.request)
         except Stop as stop:
-            answer = _html(stop.page, stop.status)
+            answer = html_answer(stop.page, stop.status)
             if stop.retry_after is not None:
                 answer.headers["Retry-After"] = str(stop.retry_after)
             return answer
         except ForgedForm:
             log.warning("web.forged_form", extra={"path": call.request.path})
-            return _html(troubles.forged(), 403)
+            return html_answer(troubles.forged(), 403)
         except BadParameters as bad:
-            return _html(troubles.unreadable(str(bad)), bad.status)
+            return html_answer(troubles.unreadable(str(bad)), bad.status)
         except StoreError:
             log.exception("web.store_failed", extra={"path": call.request.path})
-            return _html(troubles.store_away(), 503)
+            return html_answer(troubles.store_away(), 503)
 
     return handle
 
@@ -370,6 +372,6 @@ def routes(
         ("GET", style_path(), "The style sheet", _style),
     ]
     return [
-        Route(method=method, path=path, summary=summary, handle=_friendly(handler), gives=str)
+        Route(method=method, path=path, summary=summary, handle=friendly(handler), gives=str)
         for method, path, summary, handler in described
     ]
