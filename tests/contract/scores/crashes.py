@@ -8,12 +8,14 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from tests.contract.scores.world import Kind
+from carrick.outbox.opening import open_store
+from tests.contract.scores.world import Kind, bury
 from tests.osm import EAGLES, HAZEL, LIONS, ROBIN, SCOUTS, Osm
 
 ROOT = Path(__file__).parents[3]
@@ -143,6 +145,64 @@ async def crash_in_call(ground: Ground, endpoint: str, point: str) -> None:
     assert (await ground.nursery.ended()).how == "died"
     await ground.osm.control("release", name="call")
     await settle(ground, key, before)
+
+
+class Decision(NamedTuple):
+    """What a leader does about five points in doubt, and what has become of their write."""
+
+    choice: str
+    fault: str
+
+    @property
+    def points(self) -> int:
+        """What OSM has of them in the end."""
+        return 0 if self == ("discard", "drop_before_apply") else 5
+
+
+async def crash_deciding(ground: Ground, decision: Decision, step: int) -> bool:
+    """One run with a death at that step while a leader decides and OSM is asked; False when there is no such step.
+
+    With a second replica, the first stands still at that step, and the leader decides the same there, until it is dead.
+    """
+    before = await ground.osm.points(EAGLES)
+    await lose(ground, decision.fault, f"{decision}-{step}")
+    job = {**ground.job(""), "submit": [], "decide": decision.choice}
+    replica = await ground.nursery.start(**job, at=step, stops=ground.other is not None)
+    ended = await ground.nursery.ended()
+    if ground.other is not None:
+        other = asyncio.create_task(ground.other.live(**job, rounds=3))
+        if ended.how == "stopped":
+            await asyncio.wait([other], timeout=BESIDE_SECONDS)
+            os.kill(replica, signal.SIGKILL)
+            ended = await ground.nursery.ended()
+        await other
+    for _ in range(3):  # what is still there, the leader decides again
+        ground.kind.clock.shift(1000)
+        if "before GET" not in (await ground.nursery.live(**job)).steps:
+            break
+    await check_decided(ground, before, decision.points)
+    return ended.how == "died"
+
+
+async def lose(ground: Ground, fault: str, key: str) -> None:
+    """Five points are dead, and OSM has them or not: the answer did not come, and workers died with them since."""
+    await ground.osm.control("fault", kind=fault, endpoint="points", times=1)
+    given = {"points": [(EAGLES, 5)], "user": ROBIN, "key": key}
+    await ground.nursery.live(**ground.job(key) | {"submit": [given]})
+    ground.kind.clock.shift(1000)
+    with closing(open_store(ground.kind.url)) as store:
+        bury(store, ground.kind.clock)
+
+
+async def check_decided(ground: Ground, before: int, points: int) -> None:
+    """OSM has what was decided, the history says the same, and nothing is left to decide."""
+    after = await ground.osm.points(EAGLES)
+    assert after - before == points
+    with ground.kind.tables().reading() as ask:
+        newest = [row["new_score"] for row in ask("updates_history", section_id=SCOUTS, limit=1, before=2**62)]
+        assert ask("updates_unfinished", osm_user_id=ROBIN, limit=10) == []
+        assert ask("doubts_of", section_id=SCOUTS) == []
+    assert newest == [after] or (not points and not newest)
 
 
 async def stall(ground: Ground, step: int) -> Ended:

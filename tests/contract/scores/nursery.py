@@ -1,8 +1,8 @@
 """Replicas that die at a chosen step: `python -m tests.contract.scores.nursery` forks one per line of its input.
 
-A job is a JSON object: where the database and the simulator are, what to submit, and `at` which step to die (0: never),
-or with `stops` to stand still. The answer is two lines: the replica's process id, and how it ended: `died`, or `done`
-with the names of its steps; one that stands still says `stopped` before.
+A job is a JSON object: where the database and the simulator are, what to submit, what to `decide` about dead points,
+and `at` which step to die (0: never), or with `stops` to stand still. The answer is two lines: the replica's process
+id, and how it ended: `died`, or `done` with the names of its steps; one that stands still says `stopped` before.
 A step is a statement (SQLite) or a side of a round trip (PostgreSQL), on whichever connection, or a side of a call to
 OSM.
 """
@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,11 @@ from carrick_scoreboard.osm.answers import Patrol
 from carrick_scoreboard.patrols.known import SectionScores
 from carrick_scoreboard.patrols.shelf import Shelf
 from carrick_scoreboard.store.postgres.tables import PostgresTables
+from carrick_scoreboard.store.scores import Update
 from carrick_scoreboard.store.sqlite.tables import SqliteTables
 from carrick_scoreboard.wall import Wall
 from tests.contract.scores.world import Kind, Leaders, World
-from tests.osm import EAGLES, EVENING, LIONS, SCOUTS, TERM, Osm
+from tests.osm import EAGLES, EVENING, LIONS, ROBIN, SCOUTS, TERM, Osm
 
 NOWHERE = Path("no .env file")
 SHOWN = SectionScores(
@@ -105,7 +107,7 @@ def kind_of(url: str) -> Kind:
 
 
 async def live(job: dict[str, Any], steps: Steps) -> None:
-    """Submit what there is to submit, then deliver what is due."""
+    """Submit what there is to submit, decide what there is to decide, then deliver what is due."""
     install(steps)
     osm, kind = Osm(job["osm_port"]), kind_of(job["url"])
     threads = Threads(2)
@@ -117,11 +119,21 @@ async def live(job: dict[str, Any], steps: Steps) -> None:
     for submission in job["submit"]:
         points = [tuple(pair) for pair in submission["points"]]
         await world.submit(points, submission["user"], key=submission["key"])
+    if "decide" in job:
+        await decide(world, job["decide"])
     for _ in range(job.get("rounds", 1)):
         await world.deliver()
     await world.close()
     await state.close()
     threads.close()
+
+
+async def decide(world: World, choice: str) -> None:
+    """Robin tries all dead points again, or discards them."""
+    act: Callable[[Update], object] = world.scores.retry if choice == "retry" else world.scores.discard
+    for update in await world.threads.call(world.scores.unfinished, ROBIN):
+        if update.state == "dead":
+            await world.threads.call(act, update)
 
 
 def fork(job: dict[str, Any]) -> dict[str, Any]:

@@ -12,10 +12,12 @@ import pytest
 from carrick import wiring
 from tests.contract.scores.crashes import (
     CALLS,
+    Decision,
     Ground,
     Nursery,
     crash,
     crash_beside,
+    crash_deciding,
     crash_in_call,
     crash_in_race,
     stall,
@@ -26,8 +28,14 @@ from tests.osm import simulated
 
 STRIDE = 12
 """In the daily suite every twelfth step, from a different one in each kind of database; `make chaos` takes all."""
+DECISION_STRIDE = 21
+"""As rarely, of a leader's decisions: each step of the next kind."""
 RACE_STRIDE = 4
 """Of two replicas that begin at once, the first dies at every fourth step, if it gets that far."""
+DECISIONS = [
+    Decision(choice, fault) for choice in ("retry", "discard") for fault in ("apply_then_drop", "drop_before_apply")
+]
+"""Of points in doubt that OSM has, or has not."""
 WRITES = [
     "-- Remembers a submission",
     "-- Puts entries",
@@ -103,6 +111,33 @@ def test_a_death_at_every_step_neither_loses_nor_doubles_points(kind: Kind, repl
             lost = sum([await crash_in_race(there, step) for step in races])
         runs = len(CALLS) + tried + 1 + len(races)
         print(f"crash points tried: {len(CALLS) + tried} (and {lost} in a race), runs: {runs}, totals wrong: 0")
+
+    asyncio.run(main())
+
+
+def test_a_death_at_some_steps_of_a_decision_about_points_in_doubt_counts_them_once(kind: Kind) -> None:
+    async def deciding(ground: Ground, step: int) -> bool:
+        return await crash_deciding(ground, DECISIONS[step // DECISION_STRIDE % len(DECISIONS)], step)
+
+    async def main() -> None:
+        async with ground(kind) as there:
+            first = 1 if kind.url.startswith("sqlite") else 8
+            assert await every_step(there, deciding, first, DECISION_STRIDE) > 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("decision", DECISIONS, ids=str)
+def test_a_death_at_every_step_of_a_decision_about_points_in_doubt_counts_them_once(
+    kind: Kind, decision: Decision, replicas: int
+) -> None:
+    async def main() -> None:
+        async with ground(kind, replicas=replicas) as there:
+            tried = await every_step(there, lambda ground, step: crash_deciding(ground, decision, step))
+        print(f"{decision.choice} after {decision.fault}: crash points tried: {tried}, totals wrong: 0")
 
     asyncio.run(main())
 
