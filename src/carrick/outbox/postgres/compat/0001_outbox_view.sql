@@ -315,6 +315,7 @@ begin
   if new.payload is null then
     perform carrick._fail('CK004', 'payload: null', 'accepted: a JSON value');
   end if;
+  perform carrick._check_time('created_at', new.created_at), carrick._check_time('delivered_at', new.delivered_at);
   select * into p from carrick._put('outbox', new.topic, new.payload::json, null, coalesce(new.tenant_id::text, ''), null, null,
                                     0, null, null, null, null, null, new.created_at, new.id);
   if p.problem is not null then

@@ -62,6 +62,7 @@ begin
   if v_to = 'claimed' and coalesce(new.claimed_by, '') = '' then
     perform carrick._fail('CK004', 'claimed_by: empty', 'accepted: the name of the worker that has the entry');
   end if;
+  perform carrick._check_text('tenant_id', coalesce(new.tenant_id, ''), true), carrick._check_time('occurred_at', new.occurred_at);
   select * into p from carrick._put('cloud', new.event_type, new.payload_json, null, coalesce(new.tenant_id, ''), null, null,
                                     coalesce(new.priority, 0), null, new.occurred_at, null, null, null, null, new.id);
   if p.problem is not null then

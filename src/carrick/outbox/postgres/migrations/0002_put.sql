@@ -24,6 +24,15 @@ begin
   return c;
 end $$;
 
+-- What a channel may be given: its columns but for those that it keeps itself.
+create function carrick._channel_options() returns setof text
+  language sql stable as $$
+  select a.attname::text from pg_attribute a
+   where a.attrelid = 'carrick.channel'::regclass and a.attnum > 0 and not a.attisdropped
+     and a.attname not in ('name', 'said', 'declared_at', 'last_error_at')
+   order by a.attnum
+$$;
+
 -- Channels have options that SQL users give as JSON: each must be a column, and each value must pass its CHECK.
 -- `said`: which of the options are the declaration's own; the others may be set by OUTBOX_… of a process. Null: all that are given, beside those
 -- that were said before. `{*}`: all there are.
@@ -34,34 +43,45 @@ declare
   v_options alias for options;
   v_said alias for said;
   v_unknown text;
+  v_column text;
+  v_constraint text;
+begin
+  if jsonb_typeof(v_options) <> 'object' then
+    perform carrick._fail('CK004', format('options: %s', left(v_options::text, 80)), 'accepted: a JSON object');
+  end if;
+  select string_agg(coalesce(o.key, 'null'), ', ') into v_unknown
+    from (select jsonb_object_keys(v_options) union select unnest(nullif(v_said, '{*}'))) as o(key)
+   where o.key is null or o.key not in (select carrick._channel_options());
+  if v_unknown is not null then
+    perform carrick._fail('CK004', format('unknown channel option: %s', v_unknown),
+                          'accepted: ' || (select string_agg(o, ', ') from carrick._channel_options() as o));
+  end if;
+  perform carrick._declare(v_name, v_options, v_said);
+exception when data_exception or not_null_violation or check_violation then
+  get stacked diagnostics v_column = column_name, v_constraint = constraint_name;
+  perform carrick._refuse_channel(v_name, v_options, v_column, v_constraint);
+end $$;
+
+create function carrick._declare(p_name text, p_options jsonb, p_said text[]) returns void
+  language plpgsql as $$
+declare
   v_mode text;
   v_bound bigint;
   v_new carrick.channel;
 begin
-  select string_agg(o.key, ', ') into v_unknown
-    from jsonb_object_keys(v_options) as o(key)
-   where o.key not in (select a.attname from pg_attribute a
-                        where a.attrelid = 'carrick.channel'::regclass and a.attnum > 0
-                          and a.attname not in ('name', 'said', 'declared_at', 'last_error_at'));
-  if v_unknown is not null then
-    perform carrick._fail('CK004', format('unknown channel option: %s', v_unknown),
-      'accepted: mode, one_tenant, fair, batch_rows, batch_bytes, lease_seconds, max_attempts, backoff_base_seconds, '
-      'backoff_cap_seconds, max_payload_bytes, max_backlog_bytes, on_full, retention_days, dead_retention_days, '
-      'remember_keys_days');
-  end if;
-  insert into carrick.channel (name) values (v_name) on conflict do nothing;
-  select c.* into v_new from carrick.channel c where c.name = v_name for update;
+  insert into carrick.channel (name) values (p_name) on conflict do nothing;
+  select c.* into v_new from carrick.channel c where c.name = p_name for update;
   v_mode := v_new.mode;
   v_bound := v_new.max_backlog_bytes;
-  v_new := jsonb_populate_record(v_new, v_options);
-  v_new.said := case when v_said = '{*}' then null
-                     when v_said is not null then v_said
+  v_new := jsonb_populate_record(v_new, p_options);
+  v_new.said := case when p_said = '{*}' then null
+                     when p_said is not null then p_said
                      when v_new.said is not null
-                     then v_new.said || array(select jsonb_object_keys(v_options) except select unnest(v_new.said) order by 1) end;
-  if v_new.mode is distinct from v_mode and (exists (select from carrick.work w where w.channel = v_name)
-                                             or exists (select from carrick.lease l where l.channel = v_name)) then
+                     then v_new.said || array(select jsonb_object_keys(p_options) except select unnest(v_new.said) order by 1) end;
+  if v_new.mode is distinct from v_mode and (exists (select from carrick.work w where w.channel = p_name)
+                                             or exists (select from carrick.lease l where l.channel = p_name)) then
     perform carrick._fail('CK005', format('channel %L is declared as %L and still has entries; it cannot become %L now',
-                                          v_name, v_mode, v_new.mode));
+                                          p_name, v_mode, v_new.mode), 'wait until it is empty, or declare another channel');
   end if;
   update carrick.channel c
      set (mode, one_tenant, fair, batch_rows, batch_bytes, lease_seconds, max_attempts, backoff_base_seconds,
@@ -71,14 +91,43 @@ begin
           v_new.max_attempts, v_new.backoff_base_seconds, v_new.backoff_cap_seconds, v_new.max_payload_bytes,
           v_new.max_backlog_bytes, v_new.on_full, v_new.retention_days, v_new.dead_retention_days,
           v_new.remember_keys_days, v_new.said)
-   where c.name = v_name and c is distinct from v_new;
+   where c.name = p_name and c is distinct from v_new;
   if v_new.max_backlog_bytes is not null and v_bound is null then -- what is there already counts from now on
-    delete from carrick.backlog b where b.channel = v_name;
+    delete from carrick.backlog b where b.channel = p_name;
     insert into carrick.backlog (channel, backend, bytes)
-    values (v_name, 0, coalesce((select sum(w.size) from carrick.work w where w.channel = v_name), 0)
-                     + coalesce((select sum(l.bytes) from carrick.lease l where l.channel = v_name), 0));
+    values (p_name, 0, coalesce((select sum(w.size) from carrick.work w where w.channel = p_name), 0)
+                     + coalesce((select sum(l.bytes) from carrick.lease l where l.channel = p_name), 0));
   end if;
-  insert into carrick.turn (channel, fresh) values (v_name, false), (v_name, true) on conflict do nothing;
+  insert into carrick.turn (channel, fresh) values (p_name, false), (p_name, true) on conflict do nothing;
+end $$;
+
+-- Which value it was that `carrick.channel` does not take, and what it takes: its type, or the CHECK that stands there.
+create function carrick._refuse_channel(p_name text, p_options jsonb, p_column text, p_constraint text) returns void
+  language plpgsql as $$
+declare
+  o record;
+  v_one carrick.channel;
+  v_column text := nullif(p_column, '');
+  v_rule text;
+begin
+  for o in select x.key, left(x.value::text, 80) as shown, format_type(a.atttypid, a.atttypmod) as type, x.value
+             from jsonb_each(p_options) x join pg_attribute a on a.attrelid = 'carrick.channel'::regclass and a.attname = x.key loop
+    begin
+      v_one := jsonb_populate_record(null::carrick.channel, jsonb_build_object(o.key, o.value));
+    exception when data_exception then
+      perform carrick._fail('CK004', format('%s: %s is not of type %s', o.key, o.shown, o.type), format('accepted: a value of type %s', o.type));
+    end;
+  end loop;
+  v_column := coalesce(v_column, (select a.attname from pg_constraint c join pg_attribute a on a.attrelid = c.conrelid and a.attnum = c.conkey[1]
+                                   where c.conrelid = 'carrick.channel'::regclass and c.conname = p_constraint));
+  select regexp_replace(regexp_replace(pg_get_constraintdef(c.oid), '^CHECK |[()]|::(double precision|text|bigint)(\[\])?', '', 'g'),
+                        '= ANY ARRAY\[(.*)\]', 'is one of \1') into v_rule
+    from pg_constraint c join pg_attribute a on a.attrelid = c.conrelid and c.conkey[1] = a.attnum
+   where c.conrelid = 'carrick.channel'::regclass and c.contype = 'c' and a.attname = v_column
+   order by c.conname <> p_constraint limit 1;
+  perform carrick._fail('CK004',
+    format('%s: %s is out of range', v_column, coalesce(left(case v_column when 'name' then quote_literal(p_name) else p_options ->> v_column end, 80), 'null')),
+    'accepted: ' || coalesce(v_rule, 'a value that is not null'));
 end $$;
 
 create function carrick._rank(p_due timestamptz, p_priority int) returns timestamptz
@@ -346,6 +395,46 @@ begin
   end if;
 end $$;
 
+create function carrick._check_text(p_name text, p_value text, p_empty boolean default false) returns void
+  language plpgsql immutable as $$
+begin
+  if p_value is null or (p_value = '' and not p_empty) or char_length(p_value) > 255 then
+    perform carrick._fail('CK004', format('%s: %s', p_name, coalesce(char_length(p_value) || ' characters', 'null')),
+                          format('accepted: text of %s to 255 characters', (not p_empty)::int));
+  end if;
+end $$;
+
+-- Some languages know no other years, and no infinity.
+create function carrick._check_time(p_name text, p_value timestamptz) returns void
+  language plpgsql immutable as $$
+begin
+  if p_value < '0002-01-01 00:00:00+00' or p_value >= '9999-01-01 00:00:00+00' then
+    perform carrick._fail('CK004', format('%s: %s is out of range', p_name, p_value), 'accepted: a time in the years 2 to 9998');
+  end if;
+end $$;
+
+create function carrick._check_put(
+  p_event_type text, p_payload json, p_key text, p_tenant_id text, p_group_key text, p_principal text, p_headers jsonb,
+  p_occurred_at timestamptz, p_delay_seconds numeric, p_max_wait_seconds numeric) returns void
+  language plpgsql as $$
+begin
+  perform carrick._check_text('event_type', p_event_type);
+  if p_payload is null then
+    perform carrick._fail('CK004', 'payload: null', 'accepted: a JSON value');
+  end if;
+  perform carrick._check_text('tenant_id', coalesce(p_tenant_id, ''), true);
+  perform carrick._check_text(given.name, given.value)
+     from (values ('key', p_key), ('group_key', p_group_key), ('principal', p_principal)) as given(name, value)
+    where given.value is not null;
+  if jsonb_typeof(p_headers) <> 'object' or octet_length(p_headers::text) > 65536 then
+    perform carrick._fail('CK004', 'headers: no object, or too large', 'accepted: a JSON object of at most 65536 bytes');
+  end if;
+  perform carrick._check_time('occurred_at', p_occurred_at);
+  if p_max_wait_seconds is not null and p_delay_seconds is null then
+    perform carrick._fail('CK004', 'max_wait_seconds: given without delay_seconds', 'accepted: both, or delay_seconds alone');
+  end if;
+end $$;
+
 create function carrick.put(
   channel text, event_type text, payload json, key text default null, tenant_id text default '',
   group_key text default null, principal text default null, priority int default 0, headers jsonb default null,
@@ -357,6 +446,11 @@ declare
   v_channel alias for channel;
   v_key alias for key;
 begin
+  if event_type is null or payload is null or key = '' or group_key = '' or principal = ''
+     or greatest(char_length(event_type), char_length(key), char_length(tenant_id), char_length(group_key), char_length(principal)) > 255
+     or headers is not null or occurred_at is not null or max_wait_seconds is not null then
+    perform carrick._check_put(event_type, payload, key, tenant_id, group_key, principal, headers, occurred_at, delay_seconds, max_wait_seconds);
+  end if;
   select * into p from carrick._put(channel, event_type, payload, key, coalesce(tenant_id, ''), group_key, principal,
     coalesce(priority, 0), headers, occurred_at, delay_seconds::double precision, max_wait_seconds::double precision,
     null, null, null);
@@ -375,13 +469,16 @@ begin
     when 'unknown_channel' then
       perform carrick._known_channel(p_channel);
     when 'payload_too_large' then
-      perform carrick._fail('CK004', format('payload: larger than max_payload_bytes of channel %L', p_channel));
+      perform carrick._fail('CK004', format('payload: larger than max_payload_bytes of channel %L', p_channel),
+        format('accepted: at most %s bytes', (select c.max_payload_bytes from carrick.channel c where c.name = p_channel)));
     when 'key_reused' then
-      perform carrick._fail('CK002', format('key %L in channel %L was already put with other content', p_key, p_channel));
+      perform carrick._fail('CK002', format('key %L in channel %L was already put with other content', p_key, p_channel),
+                            'use a key of its own for each entry');
     when 'id_reused' then
       perform carrick._fail('CK004', 'id: is that of an entry with another key', 'accepted: a UUID that is new, or none');
     when 'backlog_full' then
-      perform carrick._fail('CK003', format('channel %L is full: its waiting entries reach max_backlog_bytes', p_channel));
+      perform carrick._fail('CK003', format('channel %L is full: its waiting entries reach max_backlog_bytes', p_channel),
+                            'wait for deliveries, or raise max_backlog_bytes');
   end case;
 end $$;
 

@@ -220,7 +220,7 @@ declare
   v_token uuid := coalesce(p_token, gen_random_uuid());
   v_batch uuid := carrick.uuid7();
   v_until timestamptz;
-  v_floor timestamptz := coalesce(v_now - p_fresh_seconds * interval '1 second', '-infinity');
+  v_floor timestamptz;
   v_expired boolean;
   v_gated boolean;
   v_closed boolean;
@@ -239,6 +239,7 @@ begin
     perform carrick._fail('CK004', 'owner: must not be empty', 'accepted: a name of the worker that claims');
   end if;
   v_until := v_now + coalesce(p_lease_seconds, c.lease_seconds) * interval '1 second';
+  v_floor := coalesce(v_now - p_fresh_seconds * interval '1 second', '-infinity');
   select exists (select from carrick.lease l where l.channel = p_channel and l.expires_at <= v_now),
          exists (select from carrick.gate g where g.channel = p_channel)
     into v_expired, v_gated;

@@ -7,7 +7,7 @@ declare
   v_seconds alias for seconds;
   v_held int;
 begin
-  perform carrick._check_limit('seconds', v_seconds, 86400);
+  perform carrick._check_limit('seconds', coalesce(v_seconds, 0), 86400);
   with renewed as (
     update carrick.lease l set expires_at = carrick.clock() + v_seconds * interval '1 second'
      where l.token = v_token returning cardinality(l.seqs) as n)
@@ -59,6 +59,20 @@ begin
   end if;
 end $$;
 
+create function carrick._refuse_outcome(p_outcome jsonb) returns void
+  language plpgsql as $$
+begin
+  if not exists (select from carrick.transition t where t.outcome = p_outcome ->> 'outcome') then
+    perform carrick._fail('CK004', format('outcomes: unknown outcome %s', coalesce(quote_literal(p_outcome ->> 'outcome'), 'null')),
+                          'accepted: delivered, duplicate, retry, unsure, rejected, released');
+  elsif jsonb_typeof(p_outcome -> 'after') not in ('number', 'null') or (p_outcome ->> 'after')::numeric not between -1e300 and 1e300 then
+    perform carrick._fail('CK004', format('outcomes: after %s is no number of seconds', left((p_outcome -> 'after')::text, 80)),
+                          'accepted: seconds as a JSON number, at most 31622400 count');
+  end if;
+  perform carrick._fail('CK004', format('outcomes: id %s is no UUID', coalesce(quote_literal(left(p_outcome ->> 'id', 80)), 'null')),
+                        'accepted: the id of a claimed entry');
+end $$;
+
 create function carrick.finish(token uuid, outcomes jsonb) returns table (id uuid, state text)
   language plpgsql
   set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
@@ -66,7 +80,7 @@ declare
   v_token alias for token;
   v_outcomes alias for outcomes;
   v_now timestamptz := carrick.clock();
-  v_unknown text;
+  v_wrong jsonb;
   v_frozen uuid := gen_random_uuid();
   c carrick.channel;
   l carrick.lease;
@@ -80,11 +94,14 @@ begin
   if jsonb_typeof(v_outcomes) is distinct from 'array' then
     perform carrick._fail('CK004', 'outcomes: not a JSON array', 'accepted: [{"id","outcome","after"?,"code"?,"message"?}]');
   end if;
-  select g.value ->> 'outcome' into v_unknown from jsonb_array_elements(v_outcomes) g
-   where not exists (select from carrick.transition t where t.outcome = g.value ->> 'outcome') limit 1;
+  select g.value into v_wrong from jsonb_array_elements(v_outcomes) g
+   where not exists (select from carrick.transition t where t.outcome = g.value ->> 'outcome')
+      or coalesce(g.value ->> 'id', '') !~ '^([0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}$'
+      or case jsonb_typeof(g.value -> 'after') when 'number' then abs((g.value ->> 'after')::numeric) > 1e300
+                                               when 'null' then false else g.value ? 'after' end
+   limit 1;
   if found then
-    perform carrick._fail('CK004', format('outcomes: unknown outcome %s', coalesce(quote_literal(v_unknown), 'null')),
-                          'accepted: delivered, duplicate, retry, unsure, rejected, released');
+    perform carrick._refuse_outcome(v_wrong);
   end if;
   for l in select x.* from carrick.lease x where x.token = v_token order by x.batch_id for update loop
     c := carrick._known_channel(l.channel);
@@ -264,9 +281,9 @@ declare
   v_channel alias for channel;
   v_older alias for older_than_seconds;
 begin
-  if v_older is null or v_older < 0 then
+  if v_older is null or v_older < 0 or v_older = 'NaN' then
     perform carrick._fail('CK004', format('older_than_seconds: %s is out of range', coalesce(v_older::text, 'null')), 'accepted: 0 or more');
   end if;
   perform carrick._known_channel(v_channel);
-  return carrick._return_expired(v_channel, carrick.clock() - v_older * interval '1 second');
+  return carrick._return_expired(v_channel, carrick.clock() - least(v_older, 3153600000) * interval '1 second');
 end $$;
