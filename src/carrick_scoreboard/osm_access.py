@@ -15,8 +15,8 @@ BLOCK_LOOK_SECONDS = 60.0
 """How often it is looked whether OSM's block of the application has been cleared. Costs no call."""
 FIRST_PAUSE_SECONDS = 60.0
 LONGEST_PAUSE_SECONDS = 900.0
-LONGEST_HOLD_SECONDS = 3600.0
-"""How long a leader whom OSM refuses waits at most before it is tried again."""
+LONGEST_ASKED_SECONDS = 3600.0
+"""OSM is asked again after so long, even where somebody in its place asked for more."""
 
 
 class Signed(Protocol):
@@ -56,7 +56,7 @@ class OsmAccess:
 
     def hold_seconds(self, user_id: int) -> float:
         """How long a leader waits whom OSM has refused: longer every time."""
-        return self._grown(user_id, LONGEST_HOLD_SECONDS)
+        return self._grown(user_id)
 
     def seconds_until(self, until: datetime | None) -> float:
         """How long to wait for that moment; a first pause where OSM named none."""
@@ -78,9 +78,9 @@ class OsmAccess:
 
     def _pause_seconds(self, asked: int | None) -> float:
         """How long to leave OSM alone after it failed: longer every time, and no shorter than it asked for."""
-        return max(self._grown(None, LONGEST_PAUSE_SECONDS), min(asked or 0, LONGEST_HOLD_SECONDS))
+        return max(self._grown(None), min(asked or 0, LONGEST_ASKED_SECONDS))
 
-    def _grown(self, whose: int | None, longest: float) -> float:
-        pause = min(longest, FIRST_PAUSE_SECONDS * 2.0 ** self._failures[whose])
+    def _grown(self, whose: int | None) -> float:
+        pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** self._failures[whose])
         self._failures[whose] = min(self._failures[whose] + 1, 10)
         return pause

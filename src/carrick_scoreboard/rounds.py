@@ -301,7 +301,7 @@ class Round:
         return now_there.points
 
     async def _excuse(self, user_id: int, credential: Credential | None, error: errors.OsmError) -> None:
-        """What concerns one leader holds that leader; anything else ends the round. Nobody's attempts are spent."""
+        """What concerns one leader holds that leader; anything else ends the round."""
         match error:
             case errors.RateLimited() | errors.OutOfBudget():
                 await self._hold(user_id, self._osm.seconds_until(error.until), "rate_limited")
@@ -309,6 +309,10 @@ class Round:
                 if credential is None or await self._osm.signed.refused(credential):
                     await self._hold(user_id, None, "auth_revoked")
                 self._out.add(user_id)  # with newer tokens they are claimed again at once
+            case errors.Denied(weight="again"):  # it is about this section: their others must not wait for it
+                theirs = [one for changes in self._waiting.values() for one in changes if one.user_id == user_id]
+                self._end(_ids(theirs), Outcome.retry(code="refused", message=str(error)))
+                self._out.add(user_id)
             case errors.Denied():
                 await self._hold(user_id, self._osm.hold_seconds(user_id), f"refused: {error}")
             case _:

@@ -31,7 +31,7 @@ class Terms:
         section = profile.section(section_id)
         await self._shelf.put_term(section_id, credential.user_id, term_of(profile, section_id, now))
         if section is None:
-            raise errors.Denied("no_section", "OSM does not show you this section any more", "held")
+            raise errors.Denied("no_section", "OSM does not show you this section any more", "again")
         return _latest(section, now)
 
 
@@ -41,6 +41,6 @@ def _latest(section: Section, now: datetime) -> int:
     if running is not None:
         return running.id
     if not section.terms:
-        raise errors.Denied("no_term", "the section has no terms in OSM", "held")
+        raise errors.Denied("no_term", "the section has no terms in OSM", "again")
     begun = [term for term in section.terms if term.starts <= today(now)] or list(section.terms)
     return max(begun, key=lambda term: (term.starts, term.id)).id

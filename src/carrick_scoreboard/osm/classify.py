@@ -32,7 +32,7 @@ PASSING = frozenset((408, 425, 502, 503, 504))
 """These are about the moment, whoever says them."""
 
 Weight = Literal["final", "again", "held"]
-"""What a write that OSM refuses comes to: it is over; it is tried a few times more; or its leader waits, at no cost."""
+"""What points come to that OSM refuses: they are over; they are tried a few times more; or their leader waits."""
 
 
 class Response(msgspec.Struct, frozen=True):

@@ -268,7 +268,7 @@ class OsmClient:
                 log.warning(
                     "osm.denied", extra={"endpoint": endpoint, "user_id": user_id, "code": code, "said": message}
                 )
-                raise errors.Denied(code, message, weight)
+                raise _denied(endpoint, code, message, weight)
             case said.UpstreamError(code, message, seconds):
                 log.warning("osm.failed", extra={"endpoint": endpoint, "code": code, "said": message})
                 raise errors.Unavailable(code, message, seconds)
@@ -362,6 +362,15 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
         if len(body) > MAX_ANSWER_BYTES:
             raise ValueError(TOO_LONG)
     return bytes(body)
+
+
+def _denied(endpoint: str, code: str, message: str, weight: said.Weight) -> errors.OsmError:
+    """Only a no to a write can be final; only one to a section's patrols or points can be about that section."""
+    if endpoint == "set_points":
+        return errors.Denied(code, message, weight)
+    if code.startswith("http_5"):
+        return errors.Unavailable(code, message)
+    return errors.Denied(code, message, weight if endpoint == "patrols" and weight == "again" else "held")
 
 
 def _content(value: Any, endpoint: str, read: Callable[[Any], T]) -> T:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from tests.contract.scores.strangers import STRANGERS
-from tests.contract.scores.world import Kind, World, story
-from tests.osm import EAGLES, HAZEL, LIONS, ROBIN, WOLVES
+from tests.contract.scores.whole import whole
+from tests.contract.scores.world import PATIENCE_SECONDS, Kind, World, story
+from tests.osm import EAGLES, HAZEL, LIONS, ROBIN, WOLVES, simulated
 
 NO = '{"error":"You may not do this"}'
 REFUSED = "refused: You may not do this"
@@ -97,6 +99,28 @@ def test_what_osm_refuses_of_a_read_refuses_no_points(kind: Kind) -> None:
         assert [update.state for update in await world.updates(given)] == ["delivered"]
 
     story(kind, test)
+
+
+def test_a_read_at_which_osm_itself_fails_costs_no_attempt_and_holds_the_channel(kind: Kind) -> None:
+    async def test(world: World) -> None:
+        given = await world.submit({EAGLES: 5})
+        await world.osm.control("fault", endpoint="patrols", kind="custom", status=500, text=NO)
+        await world.deliver()
+        assert await untouched(world, given)
+        assert await world.gate("*") == "osm_unavailable: You may not do this"
+
+    story(kind, test)
+
+
+def test_a_section_that_a_leader_has_lost_does_not_hold_their_points_for_another(kind: Kind) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS), simulated() as osm, whole(osm, kind) as there:
+            await there.sign_in(ROBIN)
+            lost, kept = await there.submit({61001: 1}, section_id=40102), await there.submit({EAGLES: 2})
+            await there.deliver()
+            assert (await there.states(lost), await there.states(kept)) == (["pending"], ["delivered"])
+
+    asyncio.run(main())
 
 
 def test_a_patrol_whose_write_somebody_always_answers_does_not_keep_the_others_from_osm(kind: Kind) -> None:

@@ -57,7 +57,7 @@ class Whole:
         tokens = Tokens(access_token=pair["access_token"], refresh_token=pair["refresh_token"], expires_in=seconds)
         await self.parts.credentials.sign_in(tokens, Profile(user_id=user_id))
 
-    async def submit(self, points: Mapping[int, int], user_id: int = ROBIN) -> Submission:
+    async def submit(self, points: Mapping[int, int], user_id: int = ROBIN, section_id: int = SCOUTS) -> Submission:
         """A leader gives points to patrols."""
         updates = [NewUpdate(patrol_id=str(patrol), points=given) for patrol, given in points.items()]
         return await self._threads.call(
@@ -66,7 +66,7 @@ class Whole:
             user_id,
             str(uuid4()),
             digest(str(points)),
-            SCOUTS,
+            section_id,
             updates,
             delay=None,
         )
