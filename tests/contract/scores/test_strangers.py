@@ -149,3 +149,25 @@ def test_a_503_that_says_until_when_is_left_alone_until_then(kind: Kind) -> None
         assert [update.state for update in await world.updates(given)] == ["delivered"]
 
     story(kind, test)
+
+
+@pytest.mark.parametrize("fault", ["block_page", "blocked_header"])
+@pytest.mark.parametrize("applied", [False, True])
+def test_a_block_that_is_told_on_the_answer_to_a_write_costs_no_attempt_and_is_compared_after_it(
+    kind: Kind, fault: str, applied: bool
+) -> None:
+    async def test(world: World) -> None:
+        before = await world.osm.points(EAGLES)
+        given = await world.submit({EAGLES: 5})
+        await world.osm.control("fault", endpoint="points", kind=fault, applied=applied)
+        await world.deliver()
+        assert await untouched(world, given)
+        assert str(await world.gate("*")).startswith("service_blocked: ")
+        await world.osm.control("unblock")
+        world.notes.service = None
+        await world.later()
+        await world.deliver()
+        assert [update.state for update in await world.updates(given)] == ["delivered"]
+        assert await world.osm.points(EAGLES) == before + 5
+
+    story(kind, test)
