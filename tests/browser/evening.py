@@ -89,11 +89,11 @@ class Evening:
         self.join()
         self.open()
 
-    def open(self) -> None:
-        """Start the scoreboard in this process."""
+    def open(self, **changed: str) -> None:
+        """Start the scoreboard in this process, with these variables changed."""
         port = self._town.port = free_port()
         self._open = AsyncExitStack()
-        self._run(self._open.enter_async_context(serving(self.osm, self._database, port, **self._variables)))
+        self._run(self._open.enter_async_context(serving(self.osm, self._database, port, **self._variables | changed)))
 
     def close(self) -> None:
         """Stop it. Calls that OSM keeps waiting are let go first."""

@@ -65,6 +65,29 @@ def test_a_double_tap_sends_once(leader: Page, evening: Evening) -> None:
     assert evening.writes() == [("Eagles", 105)]
 
 
+HELD = """
+new Promise((held) => navigator.locks.request("client-outbox", () => new Promise((go) => { letGo = go; held(0); })))
+"""
+"""The page keeps all senders waiting, until `letGo()`."""
+QUEUE = "navigator.locks.query().then((all) => all.pending.filter((one) => one.name === 'client-outbox').length)"
+"""How many senders wait."""
+
+
+def test_a_tap_does_not_wait_for_what_others_send_although_the_service_worker_sends_it(
+    leader: Page, evening: Evening
+) -> None:
+    evening.close()
+    evening.open(SCORE_DEBOUNCE_SECONDS="15")
+    leader.evaluate(HELD)
+    leader.evaluate("navigator.serviceWorker.controller.postMessage('send')")
+    until(lambda: leader.evaluate(QUEUE) == 1, "the service worker waits to send")
+    give(leader, "Eagles +5")
+    until(lambda: leader.evaluate(QUEUE) >= 2, "the page waits behind it")
+    leader.evaluate("letGo()")
+    leader.sees("Points sent.")
+    assert evening.writes() == [("Eagles", 105)]
+
+
 def test_what_is_being_chosen_survives_a_reload(leader: Page) -> None:
     leader.button("Eagles +3").click()
     leader.sees("Eagles +3")

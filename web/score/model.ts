@@ -145,7 +145,7 @@ export class Model {
   async sendNow(): Promise<void> {
     await askForSync();
     await this.#busily(async () => {
-      const sent = await send("interactive", true);
+      const sent = await send(true);
       await this.refresh();
       const own = this.state.outbox.filter((one) => one.userId === this.state.user?.osmUserId);
       const notice = told(sent, own);
@@ -157,7 +157,7 @@ export class Model {
 
   /** Send what has become due by itself, and look whether the server got further. Costs little when it did not. */
   async look(): Promise<void> {
-    await send("background", false);
+    await send(false);
     try {
       const { authenticated, pendingWrites, signInAgain = false } = await session();
       const known = this.state;
@@ -170,13 +170,13 @@ export class Model {
 
   /** Send what is left, as the service worker would: the page is back or the network is. */
   async sendLeft(): Promise<void> {
-    await send("background", true);
+    await send(true);
     await this.refresh();
   }
 
   /** Try a refused or waiting snapshot again; its key stays. */
   async retry(id: number): Promise<void> {
-    await store.settle(id, again);
+    await store.settle(id, (one) => again(one, Date.now()));
     await this.sendNow();
   }
 

@@ -6,6 +6,7 @@ import {
   due,
   dueAt,
   isCsrf,
+  mode,
   nextDue,
   onTheWay,
   settled,
@@ -137,7 +138,7 @@ test("key and updates never change, whatever the answer", () => {
     const after = settled(before, said, NOW)!;
     assert.equal(after.idempotencyKey, before.idempotencyKey);
     assert.deepEqual(after.updates, before.updates);
-    assert.equal(again(after).idempotencyKey, before.idempotencyKey);
+    assert.equal(again(after, NOW).idempotencyKey, before.idempotencyKey);
   }
   assert.equal(settled(before, { kind: "taken" }, NOW), null);
 });
@@ -146,7 +147,7 @@ test("refused points wait for a person, not for the clock", () => {
   const refused = settled(snapshot(), { kind: "rejected", reason: "No." }, NOW)!;
   assert.deepEqual(due([refused], NOW + 1e9, true), []);
   assert.equal(nextDue([refused]), null);
-  assert.deepEqual(due([again(refused)], NOW, false).length, 1);
+  assert.deepEqual(due([again(refused, NOW)], NOW, false).length, 1);
 });
 
 test("pauses grow from two seconds to a minute", () => {
@@ -180,4 +181,15 @@ test("every update that is not at the server is counted, and refused ones are no
   assert.equal(unsent(outbox), 2);
   assert.equal(onTheWay(outbox, "40104", "1"), 5);
   assert.equal(onTheWay(outbox, "other", "1"), 0);
+});
+
+test("what was tapped just now is interactive at its first try, and the backlog is background", () => {
+  assert.equal(mode(snapshot(), NOW + 10_000), "interactive");
+  assert.equal(mode(snapshot(), NOW + 100_000), "background");
+  assert.equal(mode(snapshot({ attempts: 1, triedAt: NOW }), NOW + 1_000), "background");
+});
+
+test("what a person tries again is interactive once more", () => {
+  const old = snapshot({ status: "rejected", attempts: 3, createdAt: NOW - 1_000_000 });
+  assert.equal(mode(again(old, NOW), NOW + 1_000), "interactive");
 });

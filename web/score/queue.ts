@@ -28,6 +28,8 @@ export interface Snapshot extends Owner {
   readonly status: "waiting" | "rejected";
   readonly attempts: number;
   readonly triedAt?: number;
+  /** When a person asked for it once more. */
+  readonly askedAt?: number;
   /** The server asked not to be called before this. */
   readonly notBefore?: number;
   readonly reason?: string;
@@ -48,6 +50,10 @@ export const MOST_UPDATES = 50;
 const FIRST_PAUSE = 2_000;
 const LONGEST_PAUSE = 60_000;
 const LONGEST_WAIT = 86_400_000;
+const FRESH = 60_000;
+
+/** `interactive`: a leader waits for it. `background`: the server may wait a moment for what others send. */
+export type Mode = "interactive" | "background";
 
 /** Whole points within what the server takes; what is no number is 0. */
 export function allowed(points: number): number {
@@ -71,6 +77,12 @@ export function snapshots(
     made.push({ ...owner, idempotencyKey: newKey(), updates: part, createdAt: now, status: "waiting", attempts: 0 });
   }
   return made;
+}
+
+/** Somebody waits for the first try of what was tapped just now, whoever makes it. All else is the backlog. */
+export function mode(snapshot: Snapshot, now: number): Mode {
+  const tapped = snapshot.askedAt ?? snapshot.createdAt;
+  return snapshot.attempts === 0 && now - tapped < FRESH ? "interactive" : "background";
 }
 
 /** What an answer to a submission means. Only the server's own words count as taken: a hotspot's page does not. */
@@ -116,9 +128,9 @@ export function settled(snapshot: Snapshot, verdict: Verdict, now: number): Snap
 }
 
 /** The same snapshot, to be tried once more because a person asked. */
-export function again(snapshot: Snapshot): Snapshot {
+export function again(snapshot: Snapshot, now: number): Snapshot {
   const { reason: _, triedAt: __, ...rest } = snapshot;
-  return { ...rest, status: "waiting", attempts: 0 };
+  return { ...rest, status: "waiting", attempts: 0, askedAt: now };
 }
 
 /** When it may go out. A person or the returning network (`eager`) skips our own pause, never the server's wish. */

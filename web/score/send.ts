@@ -1,9 +1,7 @@
 /** Sends what waits in the client outbox. The page and the service worker run the same code. */
-import { due, settled, verdict, type Snapshot, type Verdict } from "./queue.ts";
+import { due, mode, settled, verdict, type Snapshot, type Verdict } from "./queue.ts";
 import { attempt, Refused, session } from "./server.ts";
 import { outbox, settle } from "./store.ts";
-
-export type Mode = "interactive" | "background";
 
 export interface Sent {
   /** Snapshots that the server took. */
@@ -34,12 +32,12 @@ export function announce(what: "chosen" | "sent"): void {
  * Send everything that is due, one after the other. One sender at a time over all tabs and the service worker; where a browser
  * has no locks, the idempotency keys alone keep points from counting twice. `eager` skips our own pauses.
  */
-export function send(mode: Mode, eager: boolean): Promise<Sent> {
-  if (!("locks" in navigator)) return sendDue(mode, eager);
-  return navigator.locks.request(CHANGES, () => sendDue(mode, eager)) as Promise<Sent>;
+export function send(eager: boolean): Promise<Sent> {
+  if (!("locks" in navigator)) return sendDue(eager);
+  return navigator.locks.request(CHANGES, () => sendDue(eager)) as Promise<Sent>;
 }
 
-async function sendDue(mode: Mode, eager: boolean): Promise<Sent> {
+async function sendDue(eager: boolean): Promise<Sent> {
   const ready = due(await outbox(), Date.now(), eager);
   if (ready.length === 0) return NOTHING;
   const user = await signedIn();
@@ -50,7 +48,7 @@ async function sendDue(mode: Mode, eager: boolean): Promise<Sent> {
   );
   let sent = NOTHING;
   for (const snapshot of ready.filter((one) => one.userId === user)) {
-    const said = await sendOne(snapshot, mode);
+    const said = await sendOne(snapshot);
     if (said.kind === "taken") {
       const { kind: _, ...told } = said;
       sent = { ...sent, taken: sent.taken + 1, ...told };
@@ -79,10 +77,10 @@ async function heldUp(ready: readonly Snapshot[], why: Verdict): Promise<Sent> {
   return { ...NOTHING, stopped: why.kind === "sign-in" ? "sign-in" : "later" };
 }
 
-async function sendOne(snapshot: Snapshot, mode: Mode): Promise<Verdict> {
+async function sendOne(snapshot: Snapshot): Promise<Verdict> {
   const body = { updates: snapshot.updates.map(({ patrolId, points }) => ({ patrolId, points })) };
   const path = `/api/admin/sections/${encodeURIComponent(snapshot.sectionId)}/scores`;
-  const headers = { "X-Idempotency-Key": snapshot.idempotencyKey, "X-Sync-Mode": mode };
+  const headers = { "X-Idempotency-Key": snapshot.idempotencyKey, "X-Sync-Mode": mode(snapshot, Date.now()) };
   const said = verdict(await attempt("POST", path, body, headers, snapshot.userId), Date.now());
   await settle(snapshot.id, (now) => settled(now, said, Date.now()));
   announce("sent");

@@ -36,11 +36,11 @@ self.addEventListener("sync" as "message", (event) => {
 
 // Where the browser has no Background Sync, the page asks on start, on focus and when it is online again.
 self.addEventListener("message", (event) => {
-  if (event.data === "send") event.waitUntil(send("background", true));
+  if (event.data === "send") event.waitUntil(send(true));
 });
 
 async function sendAll(): Promise<void> {
-  const { stopped } = await send("background", true);
+  const { stopped } = await send(true);
   if (stopped === "later") throw new Error("Points are still waiting for the network.");
 }
 
