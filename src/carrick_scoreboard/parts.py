@@ -105,7 +105,7 @@ def put_together(
     metrics = ScoreboardMetrics(blocks)
     score_meter = ScoreMeter(metrics.registry, outbox.store, stored)
     standing = SharedStanding(state, blocks, threads, metrics, thresholds=settings.thresholds)
-    client = OsmClient(settings.osm, standing, metrics)
+    client = OsmClient(settings.osm, standing, metrics, thresholds=settings.thresholds)
     holding = Holding(outbox.store, stored, threads)
     credentials = Credentials(
         stored, keys, client, threads, instance_id, revoked=holding.revoked, signed_in=holding.signed_in

@@ -27,7 +27,7 @@ class Terms:
         now = self._now()
         if known.term is not None and known.term.term_id is not None and not is_term_due(known.term, now):
             return known.term.term_id
-        profile = await self._client.profile(credential.access_token, credential.user_id)
+        profile = await self._client.profile(credential.access_token, credential.user_id, purpose="write")
         section = profile.section(section_id)
         await self._shelf.put_term(section_id, credential.user_id, term_of(profile, section_id, now))
         if section is None:

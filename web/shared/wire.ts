@@ -27,6 +27,8 @@ export interface Session {
 export interface Scores {
   readonly patrols: readonly Patrol[];
   readonly fetchedAt?: string;
+  /** Why Online Scout Manager would not be asked now. */
+  readonly message?: string;
 }
 
 export interface HistoryLine {

@@ -18,7 +18,7 @@ from carrick.steady import steady_seconds
 from carrick_scoreboard.osm import classify as said
 from carrick_scoreboard.osm import errors
 from carrick_scoreboard.osm.answers import Nonsense, Patrol, Profile, patrols_of, profile_of, written_of
-from carrick_scoreboard.osm.limits import Purpose, affordable
+from carrick_scoreboard.osm.limits import Purpose, Thresholds
 from carrick_scoreboard.osm.standing import Standing
 
 log = logging.getLogger("carrick.osm")
@@ -83,12 +83,14 @@ class OsmClient:
         standing: Standing,
         meter: Meter,
         *,
+        thresholds: Thresholds | None = None,
         timeout_seconds: float = TIMEOUT_SECONDS,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._application = application
         self._standing = standing
         self._meter = meter
+        self._thresholds = thresholds or Thresholds()
         self.timeout_seconds = timeout_seconds
         self._now = now
         self._session: aiohttp.ClientSession | None = None
@@ -113,13 +115,13 @@ class OsmClient:
         writer.close()
         return True
 
-    async def profile(self, access_token: str, user_id: int | None = None) -> Profile:
+    async def profile(self, access_token: str, user_id: int | None = None, *, purpose: Purpose = "read") -> Profile:
         """Who the token belongs to, and what they see. The user is not known yet when they have just signed in."""
 
         async def fetch() -> Profile:
-            return await self._asked("profile", "/oauth/resource", access_token, user_id, profile_of)
+            return await self._asked("profile", "/oauth/resource", access_token, user_id, profile_of, purpose=purpose)
 
-        return await self._single_flight(("profile", access_token), fetch)
+        return await self._single_flight(("profile", purpose, access_token), fetch)
 
     async def patrols(
         self, credential: Credential, section_id: int, term_id: int, *, purpose: Purpose = "read"
@@ -219,7 +221,7 @@ class OsmClient:
         if block is not None:
             raise errors.RateLimited(block.blocked_at + timedelta(seconds=block.retry_after))
         known = await self._standing.budget(user_id)
-        if known is not None and not affordable(said.Budget(known.limit, known.remaining, None), purpose):
+        if known is not None and not self._thresholds.allows(purpose, known.remaining):
             raise errors.OutOfBudget(known.reset_at)
 
     async def _value(self, answer: said.Answer, user_id: int | None, endpoint: str, read: Callable[[Any], T]) -> T:

@@ -41,7 +41,7 @@ class OutOfBudget(OsmError):
 
     def __init__(self, until: datetime | None) -> None:
         self.until = until
-        super().__init__("what is left of this user's OSM budget is kept for writes")
+        super().__init__("what is left of this user's OSM budget is kept for points")
 
 
 class ServiceBlocked(OsmError):

@@ -7,12 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from carrick_scoreboard.osm.classify import Budget
-
-WRITE_RESERVE = 0.2
-"""The part of a budget that only writes may use."""
-
-Purpose = Literal["read", "write"]
+Purpose = Literal["read", "look", "write"]
+"""What a call is made for: scores at the pace of the cache's age, a person who asks now, or points on their way."""
 
 
 class RateLimitState(StrEnum):
@@ -49,10 +45,7 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
             return 15 * 60, f"fewer than {self.warning} calls are left"
         return 30 * 60, f"fewer than {self.critical} calls are left"
 
-
-def affordable(budget: Budget, purpose: Purpose) -> bool:
-    """Whether a call of that purpose may use the budget. The last fifth is for writes; the unknown is not spent."""
-    if budget.remaining is None:
-        return True
-    kept = 0 if purpose == "write" or budget.limit is None else int(budget.limit * WRITE_RESERVE)
-    return budget.remaining > kept
+    def allows(self, purpose: Purpose, remaining: int | None) -> bool:
+        """Whether a call of that purpose may use what is left: the end is for writes. What is unknown is not spent."""
+        kept = {"read": self.critical // 2, "look": self.critical, "write": 0}[purpose]
+        return remaining is None or remaining > kept

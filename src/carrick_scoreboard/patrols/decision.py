@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from carrick_scoreboard.moments import whole_second
+from carrick_scoreboard.osm.limits import Purpose, Thresholds
 from carrick_scoreboard.patrols.known import Known, SectionScores, Term
 
 LONDON = ZoneInfo("Europe/London")
@@ -22,6 +23,8 @@ LEAST_TERM_SECONDS = 5 * 60
 """No look-up comes sooner after the one before."""
 BLOCKED_SECONDS = 5 * 60
 """When devices come again while the service is blocked."""
+REVOKED_SECONDS = 60
+"""When devices come again whose leader must sign in first."""
 LONGEST_SECONDS = 15 * 60
 """Devices are never sent away for longer: others may bring fresh scores meanwhile."""
 
@@ -42,13 +45,16 @@ class Serve(msgspec.Struct, frozen=True):
     scores: SectionScores
     stale: bool
     expires_at: datetime
+    why: Error | None = None
+    """Why OSM would not be asked now, not even for a person."""
 
 
 class Fetch(msgspec.Struct, frozen=True):
-    """Ask OSM, then decide again. `term`: for the term and the user's access; `scores`: for the patrols."""
+    """Ask OSM for the term, the scores or both, for that purpose; then decide anew."""
 
     term: bool
     scores: bool
+    purpose: Purpose = "read"
 
 
 class Refuse(msgspec.Struct, frozen=True):
@@ -61,30 +67,40 @@ class Refuse(msgspec.Struct, frozen=True):
 Decision = Serve | Fetch | Refuse
 
 
-def decide(known: Known, now: datetime) -> Decision:
-    """What to do. Scores are only served to a user whose profile has had the section."""
+def decide(
+    known: Known, now: datetime, *, since: datetime | None = None, thresholds: Thresholds | None = None
+) -> Decision:
+    """What to do; `since`: a person wants nothing older than that.
+
+    Scores that are there are kept from nobody but users whose sign-in is revoked, or whose profile has no such section
+    or no term of it.
+    """
+    purpose: Purpose = "read" if since is None else "look"
+    thresholds = thresholds or Thresholds()
     if known.revoked:
-        return Refuse("blocked")
-    term_due = is_term_due(known.term, now)
+        return Refuse("blocked", now + timedelta(seconds=REVOKED_SECONDS))
+    term_due = is_term_due(known.term, now, since)
     if known.term is not None and known.term.found != "term" and not term_due:
         return _missing(known.term)
-    stale = known.scores is None or known.scores.valid_until <= now
+    stale = known.scores is None or not known.scores.is_fresh(now, since)
     if known.scores is not None and not stale and not term_due:
-        return Serve(known.scores, known.service_blocked, _shown(known.scores.valid_until, now))
-    obstacle = _obstacle(known, now)
+        look = _obstacle(known, now, thresholds, "look")
+        until = _shown(known.scores.valid_until, now)
+        return Serve(known.scores, known.service_blocked, until, None if look is None else look.error)
+    obstacle = _obstacle(known, now, thresholds, purpose)
     if obstacle is None:
-        return Fetch(term=term_due, scores=stale)
-    return _without_asking(known, obstacle, now)
+        return Fetch(term=term_due, scores=stale, purpose=purpose)
+    return _without_asking(known, obstacle, now, since)
 
 
-def give_up(known: Known, until: datetime, now: datetime) -> Serve | Refuse:
+def give_up(known: Known, until: datetime, now: datetime, *, since: datetime | None = None) -> Serve | Refuse:
     """What to answer when OSM was asked and still nothing is known."""
-    return _without_asking(known, Refuse("upstream_error", until), now)
+    return _without_asking(known, Refuse("upstream_error", until), now, since)
 
 
-def is_term_due(term: Term | None, now: datetime) -> bool:
-    """Whether the term must be looked up before the next read, if that can be done."""
-    if term is None:
+def is_term_due(term: Term | None, now: datetime, since: datetime | None = None) -> bool:
+    """Whether the term must be looked up before the next read, if that can be done; `since` as for `decide`."""
+    if term is None or (since is not None and term.checked_at < since):
         return True
     age = (now - term.checked_at).total_seconds()
     if age < LEAST_TERM_SECONDS:
@@ -100,13 +116,13 @@ def today(now: datetime) -> date:
     return now.astimezone(LONDON).date()
 
 
-def _obstacle(known: Known, now: datetime) -> Refuse | None:
-    """Why OSM must not be asked now."""
+def _obstacle(known: Known, now: datetime, thresholds: Thresholds, purpose: Purpose) -> Refuse | None:
+    """Why OSM must not be asked now for that purpose."""
     if known.service_blocked:
         return Refuse("service_blocked", now + timedelta(seconds=BLOCKED_SECONDS))
     if known.blocked_until is not None and now < known.blocked_until:
         return Refuse("rate_limited", known.blocked_until)
-    if not known.may_read:
+    if not thresholds.allows(purpose, known.remaining):
         renewed = known.budget.reset_at if known.budget is not None else None
         return Refuse("rate_limited", renewed or longest(now))
     if known.failure is not None and now < known.failure.until:
@@ -114,15 +130,16 @@ def _obstacle(known: Known, now: datetime) -> Refuse | None:
     return None
 
 
-def _without_asking(known: Known, obstacle: Refuse, now: datetime) -> Serve | Refuse:
+def _without_asking(known: Known, obstacle: Refuse, now: datetime, since: datetime | None) -> Serve | Refuse:
     """The best that can be said without OSM."""
     if known.term is not None and known.term.found != "term":
         return _missing(known.term)
-    if known.scores is None or known.term is None:
+    if known.scores is None:
         return obstacle
-    is_fresh = known.scores.valid_until > now
+    is_fresh = known.scores.is_fresh(now)
     until = known.scores.valid_until if is_fresh else min(obstacle.until or longest(now), longest(now))
-    return Serve(known.scores, known.service_blocked or not is_fresh, _shown(until, now))
+    stale = known.service_blocked or not known.scores.is_fresh(now, since)
+    return Serve(known.scores, stale, _shown(until, now), obstacle.error)
 
 
 def _missing(term: Term) -> Refuse:

@@ -24,7 +24,7 @@ from carrick_scoreboard.moments import whole_second
 from carrick_scoreboard.osm import errors
 from carrick_scoreboard.osm.answers import Profile
 from carrick_scoreboard.osm.client import TIMEOUT_SECONDS, Credential, OsmClient
-from carrick_scoreboard.osm.limits import Thresholds
+from carrick_scoreboard.osm.limits import Purpose, Thresholds
 from carrick_scoreboard.osm.standing import Standing
 from carrick_scoreboard.patrols.decision import Decision, Fetch, today
 from carrick_scoreboard.patrols.known import Asker, Failure, Known, SectionScores, Term
@@ -170,18 +170,17 @@ class Fetching:
     async def _read(self, device: Asker, known: Known, wanted: Fetch, credential: Credential) -> None:
         """The term if it is due, then the patrols if they are, or if the term is another one now."""
         section_id, before = device.section_id, known.term
-        term = await self._look_up(device, credential) if wanted.term or before is None else before
+        term = await self._look_up(device, credential, wanted.purpose) if wanted.term or before is None else before
         if term.term_id is None:
             return
         if wanted.scores or (before is not None and before.term_id != term.term_id):
             stored = await self._shelf.stored_scores(section_id)
-            patrols = await self._client.patrols(credential, section_id, term.term_id)
+            asked_at = self._now()
+            patrols = await self._client.patrols(credential, section_id, term.term_id, purpose=wanted.purpose)
             budget = await self._standing.budget(credential.user_id)
             fresh = self._thresholds.fresh_seconds(None if budget is None else budget.remaining)
-            now = whole_second(self._now())
-            scores = SectionScores(
-                patrols=patrols, cached_at=now, valid_until=now + timedelta(seconds=fresh), term_id=term.term_id
-            )
+            until = whole_second(self._now()) + timedelta(seconds=fresh)
+            scores = SectionScores(patrols=patrols, cached_at=asked_at, valid_until=until, term_id=term.term_id)
             if not await self._shelf.replace_scores(section_id, stored, scores):
                 log.info("patrols.read_again", extra={"section_id": section_id})
                 return
@@ -199,10 +198,11 @@ class Fetching:
         if known.failure is not None:
             await self._shelf.forget_failures(section_id, device.osm_user_id)
 
-    async def _look_up(self, device: Asker, credential: Credential) -> Term:
+    async def _look_up(self, device: Asker, credential: Credential, purpose: Purpose) -> Term:
         """The section in the user's profile today; kept for all replicas, and with the user's devices."""
-        profile = await self._client.profile(credential.access_token, credential.user_id)
-        term = term_of(profile, device.section_id, self._now())
+        asked_at = self._now()
+        profile = await self._client.profile(credential.access_token, credential.user_id, purpose=purpose)
+        term = term_of(profile, device.section_id, asked_at)
         self._meter.term(device.section_id, term.end_date)
         self._warn_of_end(device, term)
         await self._shelf.put_term(device.section_id, device.osm_user_id, term)
@@ -268,14 +268,13 @@ class Fetching:
 
 def term_of(profile: Profile, section_id: int, now: datetime) -> Term:
     """What the profile says about the section today. Pure."""
-    checked_at = whole_second(now)
     section = profile.section(section_id)
     if section is None:
-        return Term(found="no_section", checked_at=checked_at)
+        return Term(found="no_section", checked_at=now)
     running = section.term_on(today(now))
     if running is None:
-        return Term(found="no_term", checked_at=checked_at)
-    return Term(found="term", checked_at=checked_at, term_id=running.id, end_date=running.ends)
+        return Term(found="no_term", checked_at=now)
+    return Term(found="term", checked_at=now, term_id=running.id, end_date=running.ends)
 
 
 def pause_seconds(failures: int) -> int:

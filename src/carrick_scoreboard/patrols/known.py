@@ -8,8 +8,6 @@ from typing import Literal
 import msgspec
 
 from carrick_scoreboard.osm.answers import Patrol
-from carrick_scoreboard.osm.classify import Budget
-from carrick_scoreboard.osm.limits import affordable
 from carrick_scoreboard.osm.standing import KnownBudget
 from carrick_scoreboard.store.devices import Device
 
@@ -23,6 +21,10 @@ class SectionScores(msgspec.Struct, frozen=True, kw_only=True):
     term_id: int
     version: int = 0
     """Another one after every change, so that who compares and sets sees each of them."""
+
+    def is_fresh(self, now: datetime, since: datetime | None = None) -> bool:
+        """Whether they need not be read again; `since`: nor are they older than that."""
+        return self.valid_until > now and (since is None or self.cached_at >= since)
 
 
 class Term(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,11 +63,6 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     def remaining(self) -> int | None:
         """What is left of the user's budget; None is unknown."""
         return None if self.budget is None else self.budget.remaining
-
-    @property
-    def may_read(self) -> bool:
-        """Whether the budget is good for another read."""
-        return self.budget is None or affordable(Budget(self.budget.limit, self.budget.remaining, None), "read")
 
 
 class Viewer(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -90,12 +91,13 @@ class Refused(Exception):
 
 
 class Served(msgspec.Struct, frozen=True):
-    """The answer, as JSON too; whether it had to wait for OSM; and how old the scores were."""
+    """The answer, as JSON too; whether it had to wait, how old the scores were, and why OSM would not be asked now."""
 
     scores: Scores
     body: bytes
     waited: bool
     age_seconds: float
+    why: Error | None
 
 
 Question = tuple[int, int]
@@ -158,25 +160,30 @@ class Patrols:
             shelf, credentials, client, standing, devices, threads, meter, thresholds=self._thresholds, now=now
         )
 
-    async def scores(self, device: Asker, *, lately: bool = False) -> Served:
-        """The scores of the section; `lately`: as they were seen a moment ago. Raises Refused, or StoreError."""
+    async def scores(self, device: Asker, *, lately: bool = False, anew: bool = False) -> Served:
+        """The scores of the section: `lately`, as they were seen a moment ago; `anew`, because a person wants them now.
+
+        Raises Refused, or StoreError.
+        """
+        since = self._now() if anew else None
         question = (device.section_id, device.osm_user_id)
-        seen = self._seen_by(device, await (self._lately.get(question) if lately else self._look_now(question)))
+        seen = await (self._lately.get(question) if lately else self._look_now(question))
+        seen = self._seen_by(device, seen, since)
         waited = False
         for _ in range(ROUNDS):
             if not isinstance(seen.decision, Fetch):
                 break
             waited = True
-            got_turn = await self._fetching.fetch(device, self._decide)
+            got_turn = await self._fetching.fetch(device, partial(self._decide, since=since))
             self._revoked.forget(device.osm_user_id)
             self._lately.forget(question)
-            seen = self._seen_by(device, await self._look_now(question))
+            seen = self._seen_by(device, await self._look_now(question), since)
             if not got_turn:
                 break
         decision = seen.decision
         if isinstance(decision, Fetch):
             now = self._now()
-            decision = give_up(seen.known, now + timedelta(seconds=SOON_SECONDS), now)
+            decision = give_up(seen.known, now + timedelta(seconds=SOON_SECONDS), now, since=since)
         if isinstance(decision, Refuse):
             self._meter.refused(decision.error)
             raise Refused(decision.error, decision.until)
@@ -194,17 +201,18 @@ class Patrols:
         """End what is under way."""
         await self._fetching.close()
 
-    async def _decide(self, device: Asker) -> tuple[Known, Decision]:
-        seen = self._seen_by(device, await self._look_now((device.section_id, device.osm_user_id)))
+    async def _decide(self, device: Asker, since: datetime | None) -> tuple[Known, Decision]:
+        seen = self._seen_by(device, await self._look_now((device.section_id, device.osm_user_id)), since)
         return seen.known, seen.decision
 
-    def _seen_by(self, device: Asker, seen: Seen) -> Seen:
-        """The same, unless this device's row knows of a later term than shared state."""
+    def _seen_by(self, device: Asker, seen: Seen, since: datetime | None) -> Seen:
+        """The same, unless this device's row knows of a later term than shared state, or a person asks."""
         term = newer(seen.known.term, device_term(device))
-        if term is seen.known.term:
+        if term is seen.known.term and since is None:
             return seen
         known = msgspec.structs.replace(seen.known, term=term)
-        return Seen(known, decide(known, self._now()), seen.pending, seen.colors, {})
+        decision = decide(known, self._now(), since=since, thresholds=self._thresholds)
+        return Seen(known, decision, seen.pending, seen.colors, {})
 
     async def _look_now(self, question: Question) -> Seen:
         """What there is to know; devices that ask alike and at once share it."""
@@ -232,7 +240,8 @@ class Patrols:
                 scores=one.scores,
                 failure=one.failure,
             )
-            seen[section, user] = Seen(known, decide(known, now), pending[section], colors.get(section, {}), {})
+            decision = decide(known, now, thresholds=self._thresholds)
+            seen[section, user] = Seen(known, decision, pending[section], colors.get(section, {}), {})
         return seen
 
     def _answer(self, seen: Seen, decision: Serve, waited: bool) -> Served:
@@ -257,7 +266,7 @@ class Patrols:
             service_blocked=True if known.service_blocked else msgspec.UNSET,
         )
         age = max(0.0, (self._now() - decision.scores.cached_at).total_seconds())
-        return Served(scores, msgspec.json.encode(scores), waited, age)
+        return Served(scores, msgspec.json.encode(scores), waited, age, decision.why)
 
     def _state(self, known: Known) -> RateLimitState:
         blocked = known.service_blocked or known.blocked_until is not None

@@ -13,7 +13,7 @@ OSM.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -125,14 +125,6 @@ class Shelf:
     async def last_scores(self, section_id: int) -> SectionScores | None:
         """The last good scores, however old they are."""
         return read_value(await self.stored_scores(section_id), SectionScores)
-
-    async def forget_freshness(self, section_id: int, user_id: int) -> None:
-        """Term and freshness are unknown again; the last scores stay."""
-        await self._kv.delete(term_key(section_id, user_id))
-        scores = await self.last_scores(section_id)
-        if scores is not None:
-            long_ago = scores.cached_at - timedelta(seconds=1)  # the moment itself may be a part of a second ahead
-            await self.put_scores(section_id, msgspec.structs.replace(scores, valid_until=long_ago))
 
     async def tell(self, section_id: int) -> None:
         """Devices and boards of the section read again: those of this process whether messages arrive or not."""

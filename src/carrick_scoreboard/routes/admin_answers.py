@@ -50,7 +50,7 @@ class ScorePatrol(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     has_pending: bool
 
 
-class SectionScoresAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class SectionScoresAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     section: SectionAnswer
     term_id: int | None
     patrols: list[ScorePatrol]
@@ -59,6 +59,8 @@ class SectionScoresAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="cam
     stale: bool
     rate_limit_state: str
     settings: SectionSettingsBody
+    message: str | None = None
+    """Why OSM would not be asked now."""
 
 
 class SectionSettingsBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

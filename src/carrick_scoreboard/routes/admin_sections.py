@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +14,7 @@ from carrick.web.problems import Problem
 from carrick.web.routes import Call, Route
 from carrick_scoreboard.leaders import Leader, Leaders
 from carrick_scoreboard.moments import whole_second
+from carrick_scoreboard.patrols.decision import Error
 from carrick_scoreboard.patrols.known import Viewer
 from carrick_scoreboard.patrols.patrols import Patrols, Refused
 from carrick_scoreboard.patrols.shelf import Shelf
@@ -28,6 +29,13 @@ from carrick_scoreboard.store.sections import SectionSettings
 from carrick_scoreboard.web_security import is_secret, new_secret
 
 UNREAD = [429, 502, 503]
+WHY: Mapping[Error, str] = {
+    "rate_limited": "OSM asks us to wait before we read again.",
+    "service_blocked": "OSM has blocked this service.",
+    "upstream_error": "OSM did not answer.",
+    "internal_error": "OSM's answer made no sense.",
+}
+"""Why OSM is not asked now, in words that a leader understands."""
 
 
 class SectionApi:
@@ -63,15 +71,15 @@ class SectionApi:
 
     async def refresh(self, call: Call[Any, Any]) -> Any:
         leader, section = await self._asked(call.request)
-        await self._shelf.forget_freshness(section.id, leader.user_id)
-        return await self._scores(leader, section)
+        return await self._scores(leader, section, anew=True)
 
-    async def _scores(self, leader: Leader, section: WritableSection) -> Any:
+    async def _scores(self, leader: Leader, section: WritableSection, *, anew: bool = False) -> Any:
         viewer = Viewer(section_id=section.id, osm_user_id=leader.user_id)
         try:
-            served = (await self._patrols.scores(viewer)).scores
+            found = await self._patrols.scores(viewer, anew=anew)
         except Refused as refused:
             return refusal(refused, self._now())
+        served = found.scores
         last = await self._shelf.last_scores(section.id)
         return answers.SectionScoresAnswer(
             section=answers.section_answer(section),
@@ -90,6 +98,7 @@ class SectionApi:
             cache_expires_at=served.cache_expires_at,
             stale=served.stale,
             rate_limit_state=served.rate_limit_state,
+            message=None if found.why is None else WHY[found.why],
             settings=answers.SectionSettingsBody(patrol_colors=served.settings.patrol_colors),
         )
 

@@ -199,7 +199,7 @@ def test_a_rate_limit_holds_that_leader_until_then_and_spends_no_attempt(kind: K
 def test_points_use_the_part_of_the_budget_that_is_kept_for_them(kind: Kind) -> None:
     async def test(world: World) -> None:
         before = await world.osm.points(EAGLES)
-        await world.osm.control("budget", user_id=ROBIN, remaining=100)
+        await world.osm.control("budget", user_id=ROBIN, remaining=9)
         await world.submit({EAGLES: 1})
         await world.deliver()  # from now on it is known how little is left
         with pytest.raises(errors.OutOfBudget):

@@ -40,9 +40,10 @@ export function Scores() {
 
 function Freshness() {
   const { state } = useModel();
-  const fetched = state.scores?.fetchedAt;
+  const { fetchedAt, message } = state.scores ?? {};
   if (state.busy) return <p class="age">Working…</p>;
-  return fetched ? <p class="age">{ago(Date.parse(fetched), Date.now())}</p> : null;
+  const age = fetchedAt && ago(Date.parse(fetchedAt), Date.now());
+  return age ? <p class="age">{message ? `${age}: ${message}` : age}</p> : null;
 }
 
 function chosen(state: State, patrolId: string): number {

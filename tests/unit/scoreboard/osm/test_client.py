@@ -200,15 +200,29 @@ def test_a_limited_user_is_not_asked_for_again_but_others_are() -> None:
     asyncio.run(story())
 
 
-def test_the_last_fifth_of_a_budget_is_kept_for_writes() -> None:
+def test_what_a_persons_looks_leave_over_is_for_reads_at_their_pace() -> None:
     async def story() -> None:
-        async with bench(answering("[]", X_RateLimit_Remaining="200")) as at:
-            await at.client.patrols(WHO, 1, 2)
+        async with bench(answering(PATROLS, X_RateLimit_Remaining="20")) as at:
+            await at.client.patrols(WHO, 1, 2, purpose="look")
             with pytest.raises(errors.OutOfBudget) as refused:
-                await at.client.patrols(WHO, 1, 2)
-            await at.client.set_points(WHO, 1, "7", 5)
+                await at.client.patrols(WHO, 1, 2, purpose="look")
+            await at.client.patrols(WHO, 1, 2)
+            assert len(at.requests) == 2
         assert refused.value.until == NOW + timedelta(hours=1)
-        assert [request[0] for request in at.requests] == ["GET", "POST"]
+
+    asyncio.run(story())
+
+
+def test_what_reads_leave_over_is_for_writes() -> None:
+    async def story() -> None:
+        async with bench(answering("[]", X_RateLimit_Remaining="10")) as at:
+            await at.client.patrols(WHO, 1, 2)
+            for refused in (at.client.patrols(WHO, 1, 2), at.client.profile("token", 17)):
+                with pytest.raises(errors.OutOfBudget):
+                    await refused
+            await at.client.patrols(WHO, 1, 2, purpose="write")
+            await at.client.set_points(WHO, 1, "7", 5)
+        assert [request[0] for request in at.requests] == ["GET", "GET", "POST"]
 
     asyncio.run(story())
 

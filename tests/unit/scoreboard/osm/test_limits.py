@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from carrick_scoreboard.osm.classify import Budget
-from carrick_scoreboard.osm.limits import Purpose, RateLimitState, Thresholds, affordable
+from carrick_scoreboard.osm.limits import Purpose, RateLimitState, Thresholds
 
 
 @pytest.mark.parametrize(
@@ -33,16 +32,9 @@ def test_the_thresholds_are_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("budget", "purpose", "may"),
-    [
-        (Budget(1000, 201, 60), "read", True),
-        (Budget(1000, 200, 60), "read", False),
-        (Budget(1000, 200, 60), "write", True),
-        (Budget(1000, 1, 60), "write", True),
-        (Budget(1000, 0, 60), "write", False),
-        (Budget(None, 1, 60), "read", True),
-        (Budget(None, None, None), "read", True),
-    ],
+    ("purpose", "least"),
+    [("read", 11), ("look", 21), ("write", 1)],
 )
-def test_the_last_fifth_is_for_writes(budget: Budget, purpose: Purpose, may: bool) -> None:
-    assert affordable(budget, purpose) is may
+def test_the_end_of_a_budget_is_for_writes_and_before_that_for_reads(purpose: Purpose, least: int) -> None:
+    limits = Thresholds()
+    assert [limits.allows(purpose, left) for left in (least - 1, least, 1000, None)] == [False, True, True, True]

@@ -41,7 +41,7 @@ TERM = Term(found="term", checked_at=ago(hours=1), term_id=7, end_date=date(2026
 NO_TERM = Term(found="no_term", checked_at=ago(minutes=14))
 NO_SECTION = Term(found="no_section", checked_at=ago(minutes=14))
 FAILED = Failure(error="upstream_error", until=ahead(seconds=40), count=1)
-SPENT = budget(200, ahead(minutes=9))
+SPENT = budget(10, ahead(minutes=9))
 EARLIER = Term(found="term", checked_at=ago(days=2), term_id=7, end_date=date(2026, 4, 1))
 
 
@@ -98,35 +98,39 @@ ROWS: dict[str, tuple[Known, Decision]] = {
     ),
     "revoked: refused at once, without old scores": (
         Known(revoked=True, term=TERM, scores=FRESH, service_blocked=True),
-        Refuse("blocked"),
+        Refuse("blocked", ahead(minutes=1)),
     ),
     "service blocked: old scores": (
         Known(service_blocked=True, term=TERM, scores=OLD),
-        Serve(OLD, True, ahead(minutes=5)),
+        Serve(OLD, True, ahead(minutes=5), "service_blocked"),
     ),
     "service blocked: fresh ones, told as stale": (
         Known(service_blocked=True, term=TERM, scores=FRESH),
-        Serve(FRESH, True, FRESH.valid_until),
+        Serve(FRESH, True, FRESH.valid_until, "service_blocked"),
     ),
     "service blocked without scores": (
         Known(service_blocked=True, term=TERM),
         Refuse("service_blocked", ahead(minutes=5)),
     ),
-    "service blocked and access never checked": (
+    "service blocked and the term is not known: the scores all the same": (
         Known(service_blocked=True, scores=FRESH),
-        Refuse("service_blocked", ahead(minutes=5)),
+        Serve(FRESH, True, FRESH.valid_until, "service_blocked"),
+    ),
+    "user limited and the term is not known: old scores": (
+        Known(blocked_until=ahead(minutes=3), scores=OLD),
+        Serve(OLD, True, ahead(minutes=3), "rate_limited"),
     ),
     "user limited: old scores until then": (
         Known(blocked_until=ahead(minutes=3), term=TERM, scores=OLD),
-        Serve(OLD, True, ahead(minutes=3)),
+        Serve(OLD, True, ahead(minutes=3), "rate_limited"),
     ),
     "user limited for days: devices come again in a quarter of an hour": (
         Known(blocked_until=ahead(days=3), term=TERM, scores=OLD),
-        Serve(OLD, True, ahead(minutes=15)),
+        Serve(OLD, True, ahead(minutes=15), "rate_limited"),
     ),
     "user limited, scores fresh through others": (
         Known(blocked_until=ahead(days=3), term=TERM, scores=FRESH),
-        Serve(FRESH, False, FRESH.valid_until),
+        Serve(FRESH, False, FRESH.valid_until, "rate_limited"),
     ),
     "user limited without scores": (
         Known(blocked_until=ahead(hours=1), term=TERM),
@@ -135,17 +139,24 @@ ROWS: dict[str, tuple[Known, Decision]] = {
     "limit over": (Known(blocked_until=NOW, term=TERM, scores=OLD), Fetch(term=False, scores=True)),
     "budget kept for writes: old scores": (
         Known(budget=SPENT, term=TERM, scores=OLD),
-        Serve(OLD, True, ahead(minutes=9)),
+        Serve(OLD, True, ahead(minutes=9), "rate_limited"),
     ),
     "budget kept for writes, no scores": (Known(budget=SPENT, term=TERM), Refuse("rate_limited", ahead(minutes=9))),
     "budget kept for writes, nobody knows how long": (
         Known(budget=budget(0, None), term=TERM),
         Refuse("rate_limited", ahead(minutes=15)),
     ),
-    "budget good": (Known(budget=budget(201, None), term=TERM, scores=OLD), Fetch(term=False, scores=True)),
+    "budget good for one more read": (
+        Known(budget=budget(11, None), term=TERM, scores=OLD),
+        Fetch(term=False, scores=True),
+    ),
+    "budget good for a read and not for a person's look: told": (
+        Known(budget=budget(20, None), term=TERM, scores=FRESH),
+        Serve(FRESH, False, FRESH.valid_until, "rate_limited"),
+    ),
     "failed lately: old scores": (
         Known(failure=FAILED, term=TERM, scores=OLD),
-        Serve(OLD, True, FAILED.until),
+        Serve(OLD, True, FAILED.until, "upstream_error"),
     ),
     "failed lately: no scores": (Known(failure=FAILED, term=TERM), Refuse("upstream_error", FAILED.until)),
     "made no sense lately: no scores": (
@@ -158,7 +169,7 @@ ROWS: dict[str, tuple[Known, Decision]] = {
     ),
     "failed while the term was due: fresh scores stay fresh": (
         Known(failure=FAILED, term=EARLIER, scores=FRESH),
-        Serve(FRESH, False, FRESH.valid_until),
+        Serve(FRESH, False, FRESH.valid_until, "upstream_error"),
     ),
     "a block comes before a limit, a limit before a failure": (
         Known(service_blocked=True, blocked_until=ahead(hours=1), failure=FAILED, term=TERM),
@@ -170,6 +181,47 @@ ROWS: dict[str, tuple[Known, Decision]] = {
 @pytest.mark.parametrize(("known", "wanted"), ROWS.values(), ids=ROWS.keys())
 def test_what_is_known_decides_what_is_done(known: Known, wanted: Decision) -> None:
     assert decide(known, NOW) == wanted
+
+
+LOOKS: dict[str, tuple[Known, Decision]] = {
+    "fresh scores are read again, with the term": (
+        Known(term=TERM, scores=FRESH),
+        Fetch(term=True, scores=True, purpose="look"),
+    ),
+    "what was read since is served": (
+        Known(term=changed(TERM, checked_at=NOW), scores=msgspec.structs.replace(FRESH, cached_at=NOW)),
+        Serve(msgspec.structs.replace(FRESH, cached_at=NOW), False, FRESH.valid_until),
+    ),
+    "budget good for one more look": (
+        Known(budget=budget(21, None), term=TERM, scores=FRESH),
+        Fetch(term=True, scores=True, purpose="look"),
+    ),
+    "budget kept for reads and writes: the scores, told as stale": (
+        Known(budget=budget(20, ahead(minutes=9)), term=TERM, scores=FRESH),
+        Serve(FRESH, True, FRESH.valid_until, "rate_limited"),
+    ),
+    "limited: the scores, told as stale": (
+        Known(blocked_until=ahead(minutes=3), term=TERM, scores=FRESH),
+        Serve(FRESH, True, FRESH.valid_until, "rate_limited"),
+    ),
+    "failed lately: the scores, told as stale": (
+        Known(failure=FAILED, term=TERM, scores=OLD),
+        Serve(OLD, True, FAILED.until, "upstream_error"),
+    ),
+    "no section a moment ago: looked for again": (
+        Known(term=NO_SECTION, scores=FRESH),
+        Fetch(term=True, scores=True, purpose="look"),
+    ),
+    "no section, and nobody to ask: refused": (
+        Known(term=NO_SECTION, scores=FRESH, service_blocked=True),
+        Refuse("section_not_found", ahead(minutes=1)),
+    ),
+}
+
+
+@pytest.mark.parametrize(("known", "wanted"), LOOKS.values(), ids=LOOKS.keys())
+def test_what_a_person_who_asks_now_gets(known: Known, wanted: Decision) -> None:
+    assert decide(known, NOW, since=NOW) == wanted
 
 
 def test_devices_come_again_on_a_whole_second_in_the_future() -> None:
@@ -184,7 +236,7 @@ def test_devices_come_again_on_a_whole_second_in_the_future() -> None:
 
 def test_who_asked_in_vain_gets_old_scores_or_an_upstream_error() -> None:
     until = ahead(seconds=30)
-    assert give_up(Known(term=TERM, scores=OLD), until, NOW) == Serve(OLD, True, until)
+    assert give_up(Known(term=TERM, scores=OLD), until, NOW) == Serve(OLD, True, until, "upstream_error")
     assert give_up(Known(term=TERM), until, NOW) == Refuse("upstream_error", until)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from carrick.web.openapi import document
+from carrick_scoreboard.osm.classify import Budget
 from carrick_scoreboard.patrols.shelf import Shelf
 from carrick_scoreboard.routes import device_socket
 from carrick_scoreboard.routes.patrols import routes
@@ -206,7 +207,7 @@ async def test_without_scores_a_limited_user_is_told_until_when(hall: Hall) -> N
 
 @pytest.mark.parametrize(
     ("remaining", "minutes", "state"),
-    [(201, 5, "NONE"), (200, 10, "DEGRADED"), (100, 15, "DEGRADED"), (20, 30, "DEGRADED")],
+    [(201, 5, "NONE"), (200, 10, "DEGRADED"), (100, 15, "DEGRADED"), (20, 30, "DEGRADED"), (12, 30, "DEGRADED")],
 )
 @in_hall
 async def test_the_less_is_left_of_the_budget_the_longer_scores_are_fresh(
@@ -215,11 +216,25 @@ async def test_the_less_is_left_of_the_budget_the_longer_scores_are_fresh(
     async with hall.replica() as one:
         token = await hall.device(one)
         await one.get(token)  # the term is known now
-        await one.kv.delete(f"osm_ratelimit:{ROBIN}")
         await hall.advance(300)
         await hall.osm.control("budget", user_id=ROBIN, remaining=remaining)
         answer = await one.get(token)
     assert (answer.expires_at - hall.now(), answer.json["rate_limit_state"]) == (timedelta(minutes=minutes), state)
+
+
+@in_hall
+async def test_reads_go_on_at_their_pace_until_what_is_left_is_for_points(hall: Hall) -> None:
+    async with hall.replica() as one:
+        token = await hall.device(one)
+        await hall.osm.control("budget", user_id=ROBIN, remaining=13)
+        shown = []
+        for _ in range(4):  # the term and the scores, then the scores alone
+            answer = await one.get(token)
+            shown.append((answer.json["stale"], answer.json["rate_limit_state"]))
+            await hall.advance(30 * 60)
+            await hall.osm.control("budget", user_id=ROBIN, remaining=11 if len(shown) == 1 else 10)
+            await one.standing.note_budget(ROBIN, Budget(1000, 11 if len(shown) == 1 else 10, 3600))
+    assert shown == [(False, "DEGRADED"), (False, "DEGRADED"), (True, "DEGRADED"), (True, "DEGRADED")]
 
 
 @in_hall
