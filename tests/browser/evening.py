@@ -93,7 +93,9 @@ class Evening:
         """Start the scoreboard in this process, with these variables changed."""
         port = self._town.port = free_port()
         self._open = AsyncExitStack()
-        self._run(self._open.enter_async_context(serving(self.osm, self._database, port, **self._variables | changed)))
+        self._run(
+            self._open.enter_async_context(serving(self.osm, self._database, port, **{**self._variables, **changed}))
+        )
 
     def close(self) -> None:
         """Stop it. Calls that OSM keeps waiting are let go first."""
