@@ -2,7 +2,7 @@
 select r.id
   from carrick.lease l
  cross join lateral unnest(l.ids) as h(id)
-  join carrick.record r on r.id = h.id
+ cross join lateral carrick._record(h.id) r
  where r.tenant_id = %(text)s::text
     or (r.group_key = %(text)s::text and (%(tenant)s::text is null or r.tenant_id = %(tenant)s::text))
  limit %(rows)s::int

@@ -5,7 +5,7 @@ select case when seen.n <= %(look)s::int then r.id end
           from (select e.id, e.seq, e.ended_at from carrick.ended e
                  where e.channel = %(channel)s::text and e.state = 'dead'
                  order by e.ended_at desc, e.seq desc limit %(look)s::int + 1) as looked) as seen
-  join carrick.record r on r.id = seen.id
+ cross join lateral carrick._record(seen.id) r
  where seen.n > %(look)s::int or r.tenant_id = %(text)s::text
     or (r.group_key = %(text)s::text and (%(tenant)s::text is null or r.tenant_id = %(tenant)s::text))
  order by seen.n > %(look)s::int desc, seen.n limit %(rows)s::int
