@@ -151,7 +151,8 @@ async def _serve(
     token = AdminToken(settings.admin_token, settings.trusted_proxies)
     drain = CalledDrain(store, legs, wiring.relay_settings(settings), token, seconds=seconds, meter=metrics)
     app = application(drain.routes(), max_body_bytes=MAX_BODY_BYTES, trusted=settings.trusted_proxies)
-    async with serving(app, settings.host, settings.port) as port:
+    limits, trusted = settings.web, settings.trusted_proxies
+    async with serving(app, settings.host, settings.port, limits=limits, trusted=trusted) as port:
         log.info("drain.started", extra={**started, "address": f"http://{settings.host}:{port}/api/v1/drain"})
         await stopping.wait()
         await drain.stop()

@@ -7,7 +7,7 @@ that began first gives way, and the loop never waits for a large one to be unfol
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -34,8 +34,8 @@ JSON_TYPE = "application/json"
 class Body:
     """The body of one request as it was sent, and how many bytes are held for it."""
 
-    def __init__(self, address: str, seconds: float) -> None:
-        self.address = address
+    def __init__(self, request: web.Request, seconds: float) -> None:
+        self.request = request
         self.deadline = asyncio.timeout(min(seconds, GRACE_SECONDS))
         self.sent = b""
         self.held = 0
@@ -57,8 +57,7 @@ class Bodies:
         """The whole body; it is held until the end. Raises Problem."""
         if (request.content_length or 0) > most:
             raise too_large(most)
-        who = visitor_of(request.remote, request.headers.getall("X-Forwarded-For", []), (), self._trusted)
-        body = Body(who.neighbourhood, seconds)
+        body = Body(request, seconds)
         self._all[body] = None
         try:
             body.sent = await self._arrived(request, body, most, seconds)
@@ -103,14 +102,19 @@ class Bodies:
         body.held += size
         self._sum += size
         while self._sum > self._sum_bytes:
-            sums: dict[str, int] = defaultdict(int)
-            for one in self._all:
-                sums[one.address] += one.held
-            first = max((one for one in self._all if one.arrives and one.held), key=lambda one: sums[one.address])
+            senders = {one: self._sender(one.request) for one in self._all}
+            sums: Counter[str] = Counter()
+            for one, sender in senders.items():
+                sums[sender] += one.held
+            first = max((one for one in self._all if one.arrives and one.held), key=lambda one: sums[senders[one]])
             self._sum -= first.held
             first.held = 0
             first.gives_way = True
             first.deadline.reschedule(0)
+
+    def _sender(self, request: web.Request) -> str:
+        forwarded = request.headers.getall("X-Forwarded-For", [])
+        return visitor_of(request.remote, forwarded, (), self._trusted).neighbourhood
 
 
 BODIES = web.AppKey("BODIES", Bodies)
