@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from carrick.outbox.opening import open_store
+from carrick_scoreboard.delivery import SCORES
 from tests.contract.scores.world import bury
 from tests.osm import EAGLES, SCOUTS, Osm, simulated
 from tests.phone import Phone
@@ -113,5 +114,18 @@ def test_who_decides_by_numbers_that_have_changed_meanwhile_is_told_so(tell: Cal
         assert await decided(hall, line, "retry", f"?found={BEFORE + 6}") == 202
         await over(hall)
         assert await hall.osm.points(EAGLES) == BEFORE + 13
+
+    tell("apply_then_drop", story)
+
+
+def test_about_points_that_an_operator_has_removed_nothing_can_be_decided(
+    tell: Callable[[str, Story], None], shared: Shared
+) -> None:
+    async def story(hall: Hall, line: dict[str, Any]) -> None:
+        with closing(open_store(shared.url)) as store:
+            await asyncio.to_thread(store.discard_all, SCORES.name)
+        for choice in ("retry", "discard"):
+            status, answer, _ = await hall.robin.ask("POST", f"/api/admin/pending/{line['id']}/{choice}")
+            assert (status, answer["error"]) == (409, "over")
 
     tell("apply_then_drop", story)

@@ -118,6 +118,8 @@ class ScoreApi:
         update = await self._own(leader, whole(call.request, "id"))
         if update.applied_at is not None or update.discarded_at is not None:
             raise Problem(409, "over", "these points are not waiting any more")
+        if update.state is None:
+            raise Problem(409, "over", "an operator has removed these points; nothing more can be done about them here")
         if update.state != "dead":
             raise Problem(409, "on_its_way", "these points are still on their way; they are tried again by themselves")
         if call.query.found not in ("", answers.found_of(update)):
