@@ -179,7 +179,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     attempt_count: int
     crash_count: int
     intent: Any = None
-    """What was noted before, when it is in doubt; else what was noted of others of its group that are, behind a gate."""
+    """What was noted when it is in doubt; else what was noted of others of its group that are, behind a gate."""
 
     @property
     def group(self) -> tuple[str, str] | None:
