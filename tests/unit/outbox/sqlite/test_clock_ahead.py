@@ -74,8 +74,8 @@ def test_a_lease_of_that_time_ends(store: SqliteStore, clock: SqliteClock) -> No
 
 def test_a_gate_of_that_time_opens_and_one_without_an_end_stays_closed(store: SqliteStore, clock: SqliteClock) -> None:
     declare(store)
-    entry_id = put(store)
     clock.shift(YEARS)
+    entry_id = put(store)
     store.close_gate("things", "*", 10, "a pause")
     store.close_gate("things", "tenant:t", None, "unpaid")
     clock.shift(-YEARS)
@@ -88,6 +88,7 @@ def test_a_gate_of_that_time_opens_and_one_without_an_end_stays_closed(store: Sq
 def test_a_duty_of_that_time_can_be_taken_by_another(store: SqliteStore, clock: SqliteClock) -> None:
     declare(store)
     clock.shift(YEARS)
+    assert store.take_duty("janitor", "one", 10)
     assert store.take_duty("janitor", "one", 10)
     clock.shift(-YEARS)
     claim(store)

@@ -1,6 +1,6 @@
 -- The clock of a SQLite file is its host's, and a host's may have been wrong: what was put, claimed or closed while it was far ahead would wait
--- until that time comes. So whatever happens here takes note of the time, once a minute (bulk puts do it by see.sql), and a claim that finds
--- an earlier time than that turns all times to come back by as much (turn_back.sql).
+-- until that time comes. So puts, claims and the duty of a relay at rest take note of the time, once a minute (bulk puts by see.sql), and a claim
+-- that finds an earlier time than that turns all times to come back by as much (turn_back.sql).
 alter table carrick_clock_shift add column seen integer not null default 0;
 
 create trigger carrick_turn_back after update of seen on carrick_clock_shift when new.seen < old.seen
@@ -28,19 +28,7 @@ create trigger carrick_see_claim after insert on carrick_lease
 begin
   update carrick_clock_shift set seen = (select now from carrick_clock) where seen < (select now from carrick_clock) - 60000000;
 end;
-create trigger carrick_see_gate after insert on carrick_gate
-begin
-  update carrick_clock_shift set seen = (select now from carrick_clock) where seen < (select now from carrick_clock) - 60000000;
-end;
-create trigger carrick_see_gate_again after update of closed_until on carrick_gate
-begin
-  update carrick_clock_shift set seen = (select now from carrick_clock) where seen < (select now from carrick_clock) - 60000000;
-end;
-create trigger carrick_see_duty after insert on carrick_duty
-begin
-  update carrick_clock_shift set seen = (select now from carrick_clock) where seen < (select now from carrick_clock) - 60000000;
-end;
-create trigger carrick_see_duty_again after update of until on carrick_duty
+create trigger carrick_see_duty after update of until on carrick_duty
 begin
   update carrick_clock_shift set seen = (select now from carrick_clock) where seen < (select now from carrick_clock) - 60000000;
 end;
