@@ -167,7 +167,7 @@ class Hall:
             pending=not_delivered, look_seconds=self.look_seconds, now=self.now,
         )  # fmt: skip
         stack.push_async_callback(patrols.close)
-        admission = Admission(devices, threads, now=self.now)
+        admission = Admission(devices, threads, refused=metrics.refused, now=self.now, clock=self.time.clock)
         sockets = device_socket.Sockets(admission, refreshes, metrics, origin=ORIGIN, look_seconds=self.look_seconds)
         stack.push_async_callback(sockets.close)
         made = [*patrol_routes.routes(patrols, admission, now=self.now), *device_socket.routes(sockets)]

@@ -14,7 +14,8 @@ from carrick_device.answers import Reply, Response, Unreachable
 from carrick_device.errors import DeviceError
 from carrick_device.signing_in import GRANT_TYPE
 
-TIMEOUT_SECONDS = 15.0
+TIMEOUT_SECONDS = 20.0
+"""Longer than the server ever takes for an answer: it waits 9 seconds for OSM, and a little for its database."""
 MAX_ANSWER_BYTES = 512 * 1024
 MAX_MESSAGE_BYTES = 16 * 1024
 PING_SECONDS = 30.0

@@ -1,19 +1,25 @@
 """Which device a request comes from: its token is looked up by digest, so nothing is compared letter by letter.
 
-In memory headers are found by Python's keyed hash, which says as little about them.
+Who is refused again and again (401, 403) is told to wait; who is let in is never counted, however often it comes. In
+memory headers are found by Python's keyed hash, which says as little about them.
 """
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from aiohttp import web
 
 from carrick.relay.threads import Threads
+from carrick.variables import Network
+from carrick.web.addresses import visitor_of
 from carrick.web.problems import ProblemBody
 from carrick.web.routes import as_json
+from carrick.web.windows import Windows
 from carrick_scoreboard.lately import Lately
 from carrick_scoreboard.sealing import digest
 from carrick_scoreboard.store.devices import Device, Devices
@@ -26,17 +32,35 @@ DEVICE_SECONDS = 1.0
 """A device that was revoked, moved or renamed elsewhere is taken for what it was so long at most."""
 MOST_AT_ONCE = 1_000
 USED_EVERY = timedelta(minutes=10)
+REFUSED_SECONDS = 300.0
+REFUSED_TOKENS = 5
+"""A token may be refused so often in that time; then it is told to wait."""
+REFUSED_ADDRESSES = 100
+"""So may an address with whatever tokens: behind one there may be many displays."""
+
+log = logging.getLogger("carrick.scoreboard")
 
 
 class Admission:
-    """Lets devices in."""
+    """Lets devices in. `trusted` are TRUSTED_PROXIES; `refused` is told of who is told to wait."""
 
     def __init__(
-        self, devices: Devices, threads: Threads, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        devices: Devices,
+        threads: Threads,
+        *,
+        trusted: Sequence[Network] = (),
+        refused: Callable[[str], None] = lambda _: None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._devices = devices
         self._threads = threads
+        self._trusted = trusted
+        self._refused = refused
         self._now = now
+        self._tokens = Windows(REFUSED_SECONDS, clock=clock)
+        self._addresses = Windows(REFUSED_SECONDS, clock=clock)
         self._reads: Together[str, Device] = Together(self._read, MOST_AT_ONCE)
         self._lately: Lately[str, Device | None] = Lately(self._look_up, DEVICE_SECONDS)
 
@@ -45,6 +69,22 @@ class Admission:
         if authorization is None or len(authorization) > MOST_CHARACTERS:
             return None
         return await self._lately.get(authorization)
+
+    def wait(self, request: web.Request) -> int:
+        """Count one more answer that refuses; 0 while it may say why, else the seconds to wait."""
+        forwarded = request.headers.getall("X-Forwarded-For", [])
+        who = visitor_of(request.remote, forwarded, (), self._trusted).neighbourhood
+        given = request.headers.get("Authorization", "")
+        found = [(*self._addresses.count(who), REFUSED_ADDRESSES)]
+        if BEARER.fullmatch(given):
+            found.append((*self._tokens.count(digest(given)), REFUSED_TOKENS))
+        left = [seconds for count, seconds, most in found if count > most]
+        if not left:
+            return 0
+        self._refused("too_often")
+        if any(count == most + 1 for count, _, most in found):
+            log.warning("device.refused_too_often", extra={"address": who, "path": request.path, "seconds": max(left)})
+        return max(left)
 
     async def _look_up(self, authorization: str) -> Device | None:
         token = BEARER.fullmatch(authorization)

@@ -135,7 +135,7 @@ def put_together(
         pending=pending,
         thresholds=settings.thresholds,
     )
-    admission = Admission(devices, threads)
+    admission = Admission(devices, threads, trusted=settings.trusted_proxies, refused=metrics.refused)
     sessions, cookies, boards = Sessions(tables), Cookies(is_https=settings.is_https), Boards(tables)
     return Parts(
         settings=settings,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
-import math
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -20,13 +19,13 @@ from carrick.variables import Network
 from carrick.web import figures
 from carrick.web.addresses import Visitor, among, parsed, visitor_of
 from carrick.web.problems import Problem
+from carrick.web.windows import Windows
 
 log = logging.getLogger("carrick.web")
 
 WRONG_TOKENS = 10
 WRONG_SECONDS = 60.0
 """So many wrong tokens from one address in so many seconds; then a wrong one is told to wait."""
-MOST_ADDRESSES = 10_000
 FORWARDED = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP")
 """What a proxy adds to a request."""
 
@@ -39,9 +38,7 @@ class AdminToken:
     ) -> None:
         self._digest = _digest(token) if token else None
         self._trusted = trusted
-        self._clock = clock
-        self._windows: dict[str, tuple[float, int]] = {}
-
+        self._wrong = Windows(WRONG_SECONDS, clock=clock)
         self._secret = token
 
     @property
@@ -72,7 +69,7 @@ class AdminToken:
             return
         figures.WRONG_TOKENS.inc()
         who = self.visitor(request)
-        count, left = self._count(who.neighbourhood)
+        count, left = self._wrong.count(who.neighbourhood)
         if count > WRONG_TOKENS:
             said = f"too many wrong tokens from here; try again in {left} seconds"
             raise Problem(429, "too_many", said, retry_after=left)
@@ -93,17 +90,6 @@ class AdminToken:
         if peer is None or not peer.is_loopback or among(peer, self._trusted):
             return False
         return not any(name in request.headers for name in FORWARDED) and is_this_machine(_host(request.host))
-
-    def _count(self, key: str) -> tuple[int, int]:
-        """One more wrong token; how many there were lately, and the seconds until they are forgotten."""
-        now = self._clock()
-        ends, count = self._windows.pop(key, (0.0, 0))
-        if ends <= now:
-            ends, count = now + WRONG_SECONDS, 0
-        self._windows[key] = (ends, count + 1)
-        while len(self._windows) > MOST_ADDRESSES:
-            del self._windows[next(iter(self._windows))]
-        return count + 1, math.ceil(ends - now)
 
 
 def is_this_machine(host: str) -> bool:

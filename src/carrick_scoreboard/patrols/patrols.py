@@ -28,11 +28,17 @@ from carrick_scoreboard.together import Together
 
 log = logging.getLogger("carrick.patrols")
 
+log = logging.getLogger("carrick.patrols")
+
 REVOKED_SECONDS = 1.0
 """How long a sign-in that another replica found revoked may still be taken for good."""
 LOOK_SECONDS = 0.2
 """What a display is shown may have been seen so long ago. Who tells displays that scores have changed waits as long
 first: then every replica has looked since."""
+LONGEST_WAIT_FOR_NEWER_SECONDS = 5.0
+"""Whoever can be shown older scores waits no longer for OSM; the fetch goes on behind."""
+LONGEST_WAIT_SECONDS = 9.0
+"""Nor does anybody wait longer than this: clients of others give up after 10 seconds."""
 ROUNDS = 4
 """How often a request decides anew: others may fetch, and fail, before it."""
 SOON_SECONDS = 30
@@ -170,11 +176,13 @@ class Patrols:
         seen = await (self._lately.get(question) if lately else self._look_now(question))
         seen = self._seen_by(device, seen, since)
         waited = False
+        patience = LONGEST_WAIT_SECONDS if seen.known.scores is None else LONGEST_WAIT_FOR_NEWER_SECONDS
+        until = asyncio.get_running_loop().time() + patience
         for _ in range(ROUNDS):
             if not isinstance(seen.decision, Fetch):
                 break
             waited = True
-            got_turn = await self._fetching.fetch(device, partial(self._decide, since=since))
+            got_turn = await self._fetch(device, since, until)
             self._revoked.forget(device.osm_user_id)
             self._lately.forget(question)
             seen = self._seen_by(device, await self._look_now(question), since)
@@ -200,6 +208,15 @@ class Patrols:
     async def close(self) -> None:
         """End what is under way."""
         await self._fetching.close()
+
+    async def _fetch(self, device: Asker, since: datetime | None, until: float) -> bool:
+        """Whether something new may be known; what takes longer than until then goes on behind."""
+        try:
+            async with asyncio.timeout_at(until):
+                return await self._fetching.fetch(device, partial(self._decide, since=since))
+        except TimeoutError:
+            log.warning("patrols.not_waited_for", extra={"section_id": device.section_id, "device_id": device.id})
+            return False
 
     async def _decide(self, device: Asker, since: datetime | None) -> tuple[Known, Decision]:
         seen = self._seen_by(device, await self._look_now((device.section_id, device.osm_user_id)), since)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import aiohttp
@@ -19,6 +20,7 @@ from carrick.web.routes import Call, Route
 from carrick_scoreboard.admission import Admission, unauthorized
 from carrick_scoreboard.patrols.patrols import LOOK_SECONDS
 from carrick_scoreboard.refreshes import Refreshes
+from carrick_scoreboard.routes.patrols import too_often
 from carrick_scoreboard.store.devices import Device
 
 log = logging.getLogger("carrick.scoreboard")
@@ -87,7 +89,7 @@ class Sockets:
         authorization = request.headers.get("Authorization")
         device = await self._admission.device(authorization)
         if device is None:
-            return unauthorized()
+            return too_often(self._admission, request, datetime.now(UTC)) or unauthorized()
         socket = web.WebSocketResponse(
             timeout=CLOSE_SECONDS, heartbeat=PING_SECONDS, max_msg_size=MAX_MESSAGE_BYTES, compress=False
         )
@@ -202,6 +204,6 @@ def routes(sockets: Sockets) -> list[Route]:
             handle=device_socket,
             gives=None,
             status=101,
-            problems=[401, 403, 426, 503],
+            problems=[401, 403, 426, 429, 503],
         )
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Any
 
@@ -47,11 +47,12 @@ def routes(
     async def patrol_scores(call: Call[Any, Any]) -> web.Response:
         device = await admission.device(call.headers.get("Authorization"))
         if device is None:
-            return unauthorized()
+            return too_often(admission, call.request, now()) or unauthorized()
         try:
             served = await patrols.scores(device, lately=True)
         except Refused as refused:
-            return refusal(refused, now())
+            limited = too_often(admission, call.request, now()) if refused.error == "blocked" else None
+            return limited or refusal(refused, now())
         headers = {"X-Cache": "MISS" if served.waited else "HIT"}
         return web.Response(body=served.body, content_type="application/json", headers=headers)
 
@@ -65,6 +66,12 @@ def routes(
             problems=[400, 401, 403, 409, 429, 500, 502, 503],
         )
     ]
+
+
+def too_often(admission: Admission, request: web.Request, now: datetime) -> web.Response | None:
+    """The answer to who is refused once more, although it has been told why often enough."""
+    seconds = admission.wait(request)
+    return refusal(Refused("rate_limited", now + timedelta(seconds=seconds)), now) if seconds else None
 
 
 def refusal(refused: Refused, now: datetime) -> web.Response:

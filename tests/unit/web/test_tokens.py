@@ -9,7 +9,6 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from carrick.web import tokens
 from carrick.web.problems import Problem
 from carrick.web.tokens import WRONG_SECONDS, WRONG_TOKENS, AdminToken
 
@@ -64,14 +63,6 @@ def test_no_token_at_all_is_no_guess() -> None:
     token = AdminToken("right")
     for _ in range(2 * WRONG_TOKENS):
         assert refusal(token, "192.0.2.1") == 401
-
-
-def test_only_so_many_addresses_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "MOST_ADDRESSES", 3)
-    token = AdminToken("right")
-    for host in range(9):
-        wrong(token, f"192.0.2.{host}")
-    assert len(token._windows) == 3
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,13 @@ async def test_only_devices_and_only_our_own_pages_are_let_in(hall: Hall) -> Non
 
 
 @in_hall
+async def test_who_is_refused_again_and_again_is_told_to_wait(hall: Hall) -> None:
+    async with hall.replica() as one:
+        statuses = [await refused(one, Authorization="Bearer nobody") for _ in range(6)]
+    assert statuses == [401] * 5 + [429]
+
+
+@in_hall
 async def test_of_two_connections_of_a_device_the_newest_wins(hall: Hall) -> None:
     async with hall.replica() as one, hall.replica("two") as two:
         token = await hall.device(one)

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from carrick.web.openapi import document
+from carrick_device import client
 from carrick_scoreboard.osm.classify import Budget
+from carrick_scoreboard.patrols import patrols
 from carrick_scoreboard.patrols.shelf import Shelf
 from carrick_scoreboard.routes import device_socket
 from carrick_scoreboard.routes.patrols import routes
@@ -476,3 +478,83 @@ async def test_the_routes_of_devices_can_be_described(hall: Hall) -> None:
     answers = text["paths"]["/api/v1/patrols"]["get"]["responses"]
     assert set(answers) == {"200", "400", "401", "403", "409", "429", "500", "502", "503"}
     assert "pendingDelta" in text["components"]["schemas"]["PatrolScore"]["properties"]
+
+
+@in_hall
+async def test_a_display_is_shown_older_scores_while_osm_hangs_and_the_fetch_goes_on_behind(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("carrick_scoreboard.patrols.patrols.LONGEST_WAIT_FOR_NEWER_SECONDS", 0.05, raising=False)
+    async with hall.replica() as one:
+        one.client.timeout_seconds = 30.0
+        token = await hall.device(one)
+        await one.get(token)
+        await hall.osm.control("points", section_id=SCOUTS, patrol_id=72699, points=99)
+        await hall.advance(300)
+        await hall.osm.control("hold", name="read", endpoint="patrols")
+        async with asyncio.timeout(10):
+            meanwhile = [await one.get(token) for _ in range(2)]
+        await hall.osm.control("release", name="read")
+        await asyncio.gather(*one.patrols._fetching._under_way.values())
+        after = await one.get(token)
+        assert len(await hall.calls("patrols")) == 2
+    assert [(answer.status, answer.points, answer.json["stale"]) for answer in meanwhile] == [(200, SCORES, True)] * 2
+    assert {answer.expires_at - hall.now() for answer in meanwhile} == {timedelta(seconds=30)}
+    assert (after.points["Eagles"], after.json["stale"], after.headers["X-Cache"]) == (99, False, "HIT")
+
+
+@in_hall
+async def test_without_scores_nobody_waits_longer_than_clients_do(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("carrick_scoreboard.patrols.patrols.LONGEST_WAIT_SECONDS", 0.05, raising=False)
+    async with hall.replica() as one:
+        one.client.timeout_seconds = 30.0
+        token = await hall.device(one)
+        await hall.osm.control("hold", name="read", endpoint="patrols")
+        async with asyncio.timeout(10):
+            answer = await one.get(token)
+        await hall.osm.control("release", name="read")
+        await asyncio.gather(*one.patrols._fetching._under_way.values())
+        assert (await one.get(token)).points == SCORES
+        assert len(await hall.calls("patrols")) == 1
+    assert (answer.status, answer.json["error"], answer.headers["Retry-After"]) == (502, "upstream_error", "30")
+
+
+def test_a_display_of_ours_waits_longer_than_any_answer_takes() -> None:
+    assert client.TIMEOUT_SECONDS >= 2 * patrols.LONGEST_WAIT_SECONDS
+    assert patrols.LONGEST_WAIT_FOR_NEWER_SECONDS <= 5 < patrols.LONGEST_WAIT_SECONDS < 10
+
+
+@in_hall
+async def test_a_display_whose_leader_must_sign_in_is_told_when_to_come_again_and_to_wait_if_it_does_not(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("carrick_scoreboard.patrols.patrols.REVOKED_SECONDS", 0.0)
+    async with hall.replica() as one:
+        token, other = await hall.device(one), await hall.device(one, HAZEL)
+        assert (await one.get(token)).status == 200
+        await hall.osm.control("revoke", user_id=ROBIN)
+        await hall.advance(300)
+        refused = [await one.get(token) for _ in range(20)]
+        assert {(await one.get(other)).status for _ in range(50)} == {200}  # whoever else is at that address
+        assert one.value("patrol_errors_total", error="too_often") == 15
+        await hall.advance(300)
+        again = await one.get(token)
+        for _ in range(5):
+            await one.get(token)
+        await hall.sign_in(one)
+        assert (await one.get(token)).status == 200  # at once, however often it was refused
+    assert [answer.status for answer in refused] == [403] * 5 + [429] * 15
+    assert {(answer.json["error"], answer.headers["Retry-After"]) for answer in refused[:5]} == {("blocked", "60")}
+    assert refused[5].json["retry_after"] == int(refused[5].headers["Retry-After"]) == 300
+    assert again.status == 403
+
+
+@in_hall
+async def test_strangers_are_told_to_wait_by_their_address_and_devices_there_are_let_in(hall: Hall) -> None:
+    async with hall.replica() as one:
+        token = await hall.device(one)
+        same = [(await one.get("nobody")).status for _ in range(7)]
+        others = [(await one.get(f"nobody-{number}")).status for number in range(100)]
+        assert (await one.get(token)).status == 200
+    assert same == [401] * 5 + [429] * 2
+    assert others == [401] * 93 + [429] * 7
