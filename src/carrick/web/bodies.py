@@ -106,7 +106,10 @@ class Bodies:
             sums: Counter[str] = Counter()
             for one, sender in senders.items():
                 sums[sender] += one.held
-            first = max((one for one in self._all if one.arrives and one.held), key=lambda one: sums[senders[one]])
+            arriving = [one for one in self._all if one.arrives and one.held and not one.deadline.expired()]
+            if not arriving:  # those that are left end by themselves, at once
+                return
+            first = max(arriving, key=lambda one: sums[senders[one]])
             self._sum -= first.held
             first.held = 0
             first.gives_way = True

@@ -39,7 +39,6 @@ class AdminToken:
         self._digest = _digest(token) if token else None
         self._trusted = trusted
         self._wrong = Windows(WRONG_SECONDS, clock=clock)
-        self._secret = token
 
     @property
     def is_set(self) -> bool:
@@ -78,7 +77,9 @@ class AdminToken:
 
     def key(self, purpose: str) -> bytes:
         """A key for signatures: the same on every replica, another for another token; of chance where there is none."""
-        return _digest(f"{purpose} {self._secret}") if self._secret else secrets.token_bytes(32)
+        if self._digest is None:
+            return secrets.token_bytes(32)
+        return hmac.digest(self._digest, purpose.encode(), "sha256")
 
     def visitor(self, request: web.Request) -> Visitor:
         """Who has sent the request; a proxy's word counts when it is trusted."""
