@@ -262,7 +262,9 @@ class Round:
     async def _noted(self, patrol: Patrol, step: Step, base: int) -> str:
         """What is to become what, under the lease; the id of the write. Raises LeaseLost."""
         target = base + step.points
-        await self._delivery.note({"patrol": patrol.id, "base": base, "target": target}, step.entry_ids)
+        # merged, a leader who must sign in would keep those of the others apart as well; the doubt is enough
+        kept_apart = () if self._merge_leaders else step.entry_ids
+        await self._delivery.note({"patrol": patrol.id, "base": base, "target": target}, kept_apart)
         try:
             return await self._call(self._scores.doubt, self._section, patrol.id, step.entry_ids, base, target)
         except InDoubt as error:  # stopped after the note until the lease was over

@@ -139,7 +139,7 @@ class Outboxes(RuleBasedStateMachine):
         return draw(picks), draw(st.sampled_from([GRID, 20 * GRID]))
 
     def note(self, draw: Draw) -> tuple[Any, ...]:
-        about = st.one_of(st.none(), st.lists(picks, min_size=1, max_size=4))
+        about = st.one_of(st.none(), st.lists(picks, max_size=4))
         return draw(picks), draw(st.sampled_from([{"step": 1}, "text", 0])), draw(about)
 
     def release(self, draw: Draw) -> tuple[Any, ...]:

@@ -178,8 +178,9 @@ def test_what_others_write_after_a_doubt_that_stays_goes_on_from_the_score_that_
     story(kind, test)
 
 
+@pytest.mark.parametrize("merged", [False, True])
 def test_a_doubt_of_a_leader_who_must_sign_in_holds_nobody_else_and_is_settled_by_them(
-    kind: Kind, monkeypatch: pytest.MonkeyPatch
+    kind: Kind, monkeypatch: pytest.MonkeyPatch, merged: bool
 ) -> None:
     async def test(world: World) -> None:
         before, set_points = await world.osm.points(EAGLES), world.client.set_points
@@ -204,7 +205,7 @@ def test_a_doubt_of_a_leader_who_must_sign_in_holds_nobody_else_and_is_settled_b
         assert (await only(world, mine)).state == "delivered"
         assert await world.osm.points(EAGLES) == before + 8
 
-    story(kind, test)
+    story(kind, test, merge_leaders=merged)
 
 
 def test_a_young_doubt_holds_its_patrol_only_and_nobody_sleeps_over_it(kind: Kind) -> None:
