@@ -90,9 +90,9 @@ def channel_of(store: Store, name: str, settings: Settings) -> Channel:
     except InvalidInput as error:
         variable = CHANNEL_VARIABLES.get(error.field, "OUTBOX_…")
         raise SettingsError(f"{variable} does not fit channel {name!r}: {error}") from None
-    if channel != known[name]:
-        store.declare(channel)
-        changed = [option for option in OPTIONS if getattr(channel, option) != getattr(known[name], option)]
+    changed = [option for option in OPTIONS if getattr(channel, option) != getattr(known[name], option)]
+    if changed:
+        store.declare(channel, keeps=set(OPTIONS) - set(changed))
         options = ", ".join(f"{option}={getattr(channel, option)}" for option in changed)
         log.info("outbox.channel_set", extra={"channel": name, "options": options})
     return channel

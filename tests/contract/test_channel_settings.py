@@ -91,3 +91,20 @@ def test_who_said_what_is_no_option(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="said"):
         declared("things", options, known=None)
     assert with_defaults(declared("things", {}, known=None), {"batch_rows": 5}).batch_rows == 5
+
+
+def test_an_application_and_a_drain_that_start_at_once_do_not_undo_each_other(
+    store: Store, others: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app(store).channel("things")
+    channels = store.channels
+
+    def then_the_drain() -> Any:
+        known = channels()
+        wiring.channel_of(others, "things", settings(OUTBOX_MAX_ATTEMPTS="3"))
+        return known
+
+    monkeypatch.setattr(store, "channels", then_the_drain)
+    app(store).channel("things", lease_seconds=40)
+    found = others.channels()["things"]
+    assert (found.max_attempts, found.lease_seconds) == (3, 40)

@@ -93,20 +93,20 @@ def declared(
 
     What they leave open is as `defaults` says, else as the `known` channel has it if no declaration has said that, too.
     """
-    kept = {} if known is None else {option: getattr(known, option) for option in _left_open(known)}
+    kept = {} if known is None else {option: getattr(known, option) for option in left_open(known)}
     return _channel(name, {**kept, **defaults, **options}, said=sorted(options))
 
 
 def with_defaults(channel: Channel, defaults: Mapping[str, Any]) -> Channel:
     """The channel as a process's settings want it, in what its declarations have left open. Raises InvalidInput."""
     options = {option: getattr(channel, option) for option in OPTIONS}
-    options |= {option: defaults[option] for option in _left_open(channel) if option in defaults}
+    options |= {option: defaults[option] for option in left_open(channel) if option in defaults}
     return _channel(channel.name, options, said=channel.said)
 
 
-def _left_open(channel: Channel) -> list[str]:
+def left_open(channel: Channel) -> set[str]:
     """The options that no declaration of the channel has said."""
-    return [] if channel.said is None else [option for option in OPTIONS if option not in channel.said]
+    return set() if channel.said is None else set(OPTIONS) - set(channel.said)
 
 
 def _channel(name: str, options: Mapping[str, Any], *, said: Sequence[str] | None) -> Channel:

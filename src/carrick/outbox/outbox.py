@@ -13,7 +13,7 @@ from carrick import tracing
 from carrick.entry import Batch, NewEntry, Outcome, Put, State
 from carrick.errors import UnsupportedConnection
 from carrick.outbox.adapters import adapter_for
-from carrick.outbox.channel import Channel, declared
+from carrick.outbox.channel import Channel, declared, left_open
 from carrick.outbox.explain import Explanation, explain
 from carrick.outbox.handling import Handler, Handling, registered
 from carrick.outbox.limits import check_token
@@ -66,7 +66,8 @@ class Outbox:
         """
         known = self.store.channels().get(name)
         channel = declared(name, options, defaults=self._channel_defaults, known=known)
-        self.store.declare(channel)
+        given = options.keys() | self._channel_defaults.keys()
+        self.store.declare(channel, keeps=() if known is None else left_open(known) - given)
         return channel
 
     def handler(self, channel: str, *, timeout: float | None = None, idempotent: bool = True) -> Callable[[H], H]:

@@ -76,8 +76,8 @@ class Store(Protocol):
     def check_schema(self) -> None:
         """Raise SchemaMissing, SchemaOutdated or SchemaTooNew when this release cannot work with the database."""
 
-    def declare(self, channel: Channel) -> None:
-        """Create the channel or change its options; idempotent. Raises ChannelConflict."""
+    def declare(self, channel: Channel, *, keeps: Collection[str] = ()) -> None:
+        """Create the channel or change its options, but for those that it keeps; idempotent. Raises ChannelConflict."""
 
     def channels(self) -> dict[str, Channel]:
         """All declared channels by name."""

@@ -97,8 +97,8 @@ class PostgresStore(Waking):
         with self._connections.connection() as connection:
             migrate.check_schema(connection)
 
-    def declare(self, channel: Channel) -> None:
-        options = {option: getattr(channel, option) for option in OPTIONS}
+    def declare(self, channel: Channel, *, keeps: Collection[str] = ()) -> None:
+        options = {option: getattr(channel, option) for option in OPTIONS if option not in keeps}
         said = ["*"] if channel.said is None else list(channel.said)
         self._rows("declare_channel", name=channel.name, options=json.dumps(options), said=said)
         self._batch_rows[channel.name] = channel.batch_rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -13,9 +13,15 @@ from carrick.outbox.channel import Channel, Mode, OnFull
 from carrick.outbox.sqlite.database import rows
 
 
-def declare(connection: sqlite3.Connection, channel: Channel) -> None:
-    """Create the channel or change its options. Raises ChannelConflict for another mode while entries live."""
+def declare(connection: sqlite3.Connection, channel: Channel, keeps: Collection[str] = ()) -> None:
+    """Create the channel or change its options, but for those that it keeps.
+
+    Raises ChannelConflict for another mode while entries live.
+    """
     known = rows(connection, "channel", name=channel.name)
+    if known:
+        there = _channel(known[0])
+        channel = msgspec.structs.replace(channel, **{option: getattr(there, option) for option in keeps})
     if known and known[0][1] != channel.mode and rows(connection, "channel_is_live", name=channel.name):
         raise ChannelConflict(
             f"channel {channel.name!r} is declared as {known[0][1]!r} and still has entries; "

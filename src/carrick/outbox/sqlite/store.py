@@ -97,9 +97,9 @@ class SqliteStore(Waking):
         with self._database.read() as connection:
             migrate.check_schema(self._database.path, connection)
 
-    def declare(self, channel: Channel) -> None:
+    def declare(self, channel: Channel, *, keeps: Collection[str] = ()) -> None:
         with self._database.write() as connection:
-            declaring.declare(connection, channel)
+            declaring.declare(connection, channel, keeps)
 
     def channels(self) -> dict[str, Channel]:
         with self._database.read() as connection:
