@@ -17,8 +17,6 @@ FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
 DEAF_POLL_SECONDS = 1.0
 """Where nothing can be heard, relays look so often."""
-DEAF_POLLS = 600
-"""So often, before it is tried again to listen: what is tried behind a pooler stays in its sessions."""
 
 
 class Bells:
@@ -67,13 +65,14 @@ class Bells:
             try:
                 await self._hear()
             except NothingHeard as error:
+                if not self.problem:
+                    log.warning(
+                        "relay.hears_nothing",
+                        extra={"error": str(error), "looks_every_seconds": DEAF_POLL_SECONDS},
+                    )
                 self.problem = str(error)
-                log.warning(
-                    "relay.hears_nothing", extra={"error": str(error), "looks_every_seconds": DEAF_POLL_SECONDS}
-                )
-                for _ in range(DEAF_POLLS):
-                    self.ring()
-                    await asyncio.sleep(DEAF_POLL_SECONDS)
+                self.ring()
+                await asyncio.sleep(DEAF_POLL_SECONDS)
             except (StoreError, OSError) as error:
                 pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(self._failures, 10))
                 pause *= random.uniform(0.5, 1.0)  # noqa: S311  no secret

@@ -17,8 +17,6 @@ FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
 LOOK_SECONDS = 1.0
 """Where nothing can be heard, whoever is subscribed is told so often to look."""
-LOOKS = 600
-"""So often, before it is tried again to listen: what is tried behind a pooler stays in its sessions."""
 MOST_WAITING = 1_000
 """Messages that wait for a slow subscriber; then its connections wait."""
 
@@ -32,20 +30,22 @@ async def hear(listen: Listen, where: str) -> AsyncGenerator[Heard, None]:
     """
     failures = 0
     untold = True
+    deaf = False
     while True:
         try:
             async with aclosing(listen()) as texts:
                 async for text in texts:
-                    failures, untold = 0, True
+                    failures, untold, deaf = 0, True, False
                     yield Message(text) if text is not None else Gap(f"{where}: listening from now on")
         except NothingHeard as error:
-            log.warning(
-                "state.hears_nothing",
-                extra={"where": where, "error": str(error), "looks_every_seconds": LOOK_SECONDS},
-            )
-            for _ in range(LOOKS):
-                yield Gap(f"{where}: {error}")
-                await asyncio.sleep(LOOK_SECONDS)
+            if not deaf:
+                log.warning(
+                    "state.hears_nothing",
+                    extra={"where": where, "error": str(error), "looks_every_seconds": LOOK_SECONDS},
+                )
+            deaf = True
+            yield Gap(f"{where}: {error}")
+            await asyncio.sleep(LOOK_SECONDS)
         except StoreError as error:
             pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(failures, 10))
             failures += 1

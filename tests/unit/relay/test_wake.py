@@ -124,36 +124,31 @@ def test_claims_go_to_the_watch_that_listens_and_to_none_before_and_after() -> N
 
 
 def test_where_nothing_can_be_heard_the_bells_ring_again_and_again_and_the_reason_is_known(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(wake, "DEAF_POLL_SECONDS", 0.0)
 
     async def main() -> None:
-        script, opened = Script(), 0
-
-        def open_watch() -> Script:
-            nonlocal opened
-            opened += 1
-            script.reports.put_nowait(NothingHeard())
-            return script
-
-        bells = Bells(cast(Store, Watched(open_watch)))
-        bell = bells.of("a")
+        script = Script()
+        bells = Bells(cast(Store, Watched(lambda: script)))
+        mine, other = bells.of("mine"), bells.of("other")
         listening = asyncio.create_task(bells.listen())
-        for _ in range(wake.DEAF_POLLS - 1):
-            await bell.wait()
-            bell.clear()
-        assert (opened, script.closed) == (1, 1), "it does not listen again and again"
+        for _ in range(3):
+            script.reports.put_nowait(NothingHeard())
+            await asyncio.gather(mine.wait(), other.wait())
+            mine.clear()
+            other.clear()
         assert "pooler" in bells.problem
-        await bell.wait()
-        bell.clear()
-        await bell.wait()
-        assert opened == 2
-        script.reports.put_nowait("a")
+        script.reports.put_nowait("mine")
+        await mine.wait()
+        assert not other.is_set()
+        assert bells.problem == ""
         listening.cancel()
         await asyncio.wait([listening])
+        assert script.closed == 4
 
     asyncio.run(main())
+    assert caplog.messages == ["relay.hears_nothing"]
 
 
 def test_what_this_process_puts_rings_at_once_though_nothing_can_be_heard() -> None:

@@ -7,6 +7,7 @@ another connection, at the beginning and after every long silence.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from typing import Self
 from uuid import uuid4
@@ -23,8 +24,13 @@ PROOF_SECONDS = 5.0
 """How long one's own notification may take."""
 SILENCE_SECONDS = 300.0
 """After so long without a word it is proved again."""
+DEAF_SECONDS = 600.0
+"""So long this process does not listen where nothing was heard: what is tried behind a pooler stays in its sessions."""
 KEEPALIVE = {"keepalives": "1", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
 """A connection that has died without a word is noticed within a minute."""
+
+_deaf_until: dict[str, float] = {}
+"""By DSN, on the clock of this process."""
 
 
 async def check(dsn: str) -> None:
@@ -55,6 +61,8 @@ class Ears:
     @classmethod
     async def open(cls, dsn: str, channel: str) -> Self:
         """Listen to that channel."""
+        if time.monotonic() < _deaf_until.get(dsn, -1.0):
+            raise NothingHeard
         connection = await psycopg.AsyncConnection.connect(dsn, autocommit=True, **KEEPALIVE)  # type: ignore[arg-type]
         try:
             await connection.execute(f"listen {channel}; listen {PROOFS}".encode())
@@ -93,6 +101,7 @@ class Ears:
                 while await self._next() != proof:
                     pass
         except TimeoutError:
+            _deaf_until[self._dsn] = time.monotonic() + DEAF_SECONDS
             raise NothingHeard from None
 
     async def _next(self) -> str | None:

@@ -122,6 +122,7 @@ def test_who_listens_behind_a_pooler_in_transaction_mode_is_told_that_nothing_is
 
     with pooled(pooler, newest_postgres_dsn) as behind:
         assert asyncio.run(main(behind)) is None
+    assert asyncio.run(main(behind)) is None, "without a connection: nobody listens there again and again"
 
 
 def test_who_hears_nothing_for_long_proves_that_it_could(
