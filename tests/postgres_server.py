@@ -101,3 +101,15 @@ def drop_database(version: int, url: str) -> None:
     name = urlsplit(url).path.lstrip("/")
     with psycopg.connect(server(version), autocommit=True) as maintenance:
         maintenance.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+
+def end_sessions(url: str, query: str) -> None:
+    """End every session of the database whose last query is like that; returns when they are gone."""
+    with psycopg.connect(url, autocommit=True) as other:
+        ended = other.execute(
+            "select pid, pg_terminate_backend(pid) from pg_stat_activity "
+            "where datname = current_database() and pid <> pg_backend_pid() and query like %s",
+            [query],
+        ).fetchall()
+        while other.execute("select from pg_stat_activity where pid = any(%s)", [[pid for pid, _ in ended]]).fetchone():
+            """Asking again is the wait."""

@@ -25,7 +25,7 @@ from carrick.testing.interleaving import Session
 from carrick.testing.samples import sample
 from tests.batches import checked, event, numbered, read, take
 from tests.contract.inboxes import Place
-from tests.postgres_server import drop_database, fresh_database
+from tests.postgres_server import drop_database, end_sessions, fresh_database
 
 DAY = 86_400
 
@@ -284,11 +284,7 @@ def test_an_inbox_on_postgresql_without_its_schema_says_what_to_do() -> None:
 def test_a_connection_that_broke_is_told_as_such_and_replaced(postgres_dsn: str) -> None:
     with closing(PostgresInbox(postgres_dsn)) as inbox:
         assert _taken(inbox, event("broken-0")) == (1, 0)
-        with psycopg.connect(postgres_dsn, autocommit=True) as other:
-            other.execute(
-                "select pg_terminate_backend(pid, 20000) from pg_stat_activity "
-                "where datname = current_database() and pid <> pg_backend_pid() and query like '%ingest_batch(%'"
-            )
+        end_sessions(postgres_dsn, "%ingest_batch(%")
         with pytest.raises(StoreUnavailable):
             _taken(inbox, event("broken-1"))
         assert _taken(inbox, event("broken-0"), event("broken-1")) == (1, 1)

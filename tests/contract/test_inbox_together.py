@@ -20,6 +20,7 @@ from carrick.outbox.channel import Channel, Mode
 from carrick.testing.interleaving import Session
 from tests.batches import checked, event, numbered
 from tests.contract.inboxes import Place
+from tests.postgres_server import end_sessions
 from tests.sqlite_file import whole_file
 
 
@@ -220,11 +221,7 @@ def test_on_postgresql_a_lost_connection_is_told_to_all_and_nothing_is_kept(
 ) -> None:
     batches = [offer(event("a")), offer(event("b"))]
     assert counts(postgres_inbox.take_all(batches)) == [(1, 0), (1, 0)]
-    with psycopg.connect(postgres_dsn, autocommit=True) as other:
-        other.execute(
-            "select pg_terminate_backend(pid, 20000) from pg_stat_activity "
-            "where datname = current_database() and pid <> pg_backend_pid() and query like '%_ingest_new(%'"
-        )
+    end_sessions(postgres_dsn, "%_ingest_new(%")
     later = [offer(event("c")), offer(event("d"))]
     with pytest.raises(StoreUnavailable):
         postgres_inbox.take_all(later)

@@ -63,7 +63,7 @@ CASES: dict[str, list[str]] = {
             f"'things', 'e', '1', occurred_at => '{value}'"
             for value in ("infinity", "-infinity", "0001-06-01 BC", "0001-06-01", "20000-01-01")
         ],
-        *[f"'things', 'e', '1', delay_seconds => {value}" for value in ("-1", "'NaN'", "'Infinity'", "1e300")],
+        *[f"'things', 'e', '1', delay_seconds => {value}" for value in ("-1", "'NaN'", "1e300")],
         "'things', 'e', '1', max_wait_seconds => 5",
         *[f"'things', 'e', '1', delay_seconds => 1, max_wait_seconds => {value}" for value in ("-1", "'NaN'")],
     ],
@@ -72,7 +72,7 @@ CASES: dict[str, list[str]] = {
         *[f"'things', 'me', max_rows => {value}" for value in (0, -1, 10001)],
         *[f"'things', 'me', max_bytes => {value}" for value in (0, -1)],
         *[f"'things', 'me', lease_seconds => {value}" for value in (0, 86401)],
-        *[f"'things', 'me', fresh_seconds => {value}" for value in ("-1", "'NaN'", "'Infinity'", "1e300")],
+        *[f"'things', 'me', fresh_seconds => {value}" for value in ("-1", "'NaN'", "1e300")],
     ],
     "carrick.renew": [f"{TOKEN}, {value}" for value in ("0", "null", "-1", "86401")],
     "carrick.finish": [
@@ -85,7 +85,7 @@ CASES: dict[str, list[str]] = {
     "carrick.close_gate": [
         *["null, '*', 1, 'r'", "'nope', '*', 1, 'r'"],
         *[f"'things', {scope}, 1, 'r'" for scope in ("null", "''", "'user:x'", "'tenant:'")],
-        *[f"'things', '*', {value}, 'r'" for value in ("-1", "'NaN'", "'Infinity'", "1e300")],
+        *[f"'things', '*', {value}, 'r'" for value in ("-1", "'NaN'", "1e300")],
         *["'things', '*', 1, 'r', 'nobody'", "'things', '*', 1, 'r', null"],
     ],
     "carrick.open_gate": [

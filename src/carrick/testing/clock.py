@@ -45,7 +45,8 @@ class PostgresClock:
         from psycopg import sql
 
         self._microseconds += round(seconds * MICROSECONDS)
-        body = f"select clock_timestamp() + interval '{self._microseconds} microseconds'"
+        # not within the literal: before PostgreSQL 15 its number must fit into 32 bits
+        body = f"select clock_timestamp() + {self._microseconds} * interval '1 microsecond'"
         replace = sql.SQL(
             "create or replace function carrick.clock() returns timestamptz language sql volatile parallel safe as {}"
         )
