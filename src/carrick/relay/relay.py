@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Protocol
 from uuid import UUID
@@ -22,6 +22,7 @@ from carrick.errors import StoreError
 from carrick.outbox.channel import Channel
 from carrick.outbox.store import Store
 from carrick.relay.breaker import Breaker
+from carrick.relay.handover import Handover
 from carrick.relay.lanes import Size, Width, lanes_of, widest
 from carrick.relay.lease import Lease
 from carrick.relay.meter import Meter, NoMeter, Tally, tally_of
@@ -29,7 +30,7 @@ from carrick.relay.moment import claimed_at
 from carrick.relay.sharing import Sharing
 from carrick.relay.split import Fit, Sending, complete, plain
 from carrick.relay.threads import Threads
-from carrick.sinks.sink import Delivery, LeaseLost, Report, Results, Sink, failure_of, has_delivered
+from carrick.sinks.sink import LeaseLost, Sink
 from carrick.steady import steady_seconds
 
 log = logging.getLogger("carrick.relay")
@@ -213,14 +214,20 @@ class Relay:
     ) -> tuple[Tally, tuple[Batch, float] | None]:
         """Deliver a batch and finish it; then the next batch, where it was asked for and may be."""
         lease = Lease(batch, since, lambda token, seconds: self._threads.call(self._store.renew, token, seconds))
-        doubts: dict[UUID, Outcome] = {}
-        sending = Sending(lambda entries: self._send(entries, batch.token, lease, doubts))
+        handover = Handover(
+            self._sink,
+            lease,
+            lambda intent, ids: self._threads.call(self._store.note, batch.token, intent, ids),
+            self._channel.name,
+            self._meter,
+        )
+        sending = Sending(handover.send)
         try:
             await lease.keep_during(self._deliver(batch.entries, sending))
         except LeaseLost:
             return self._lost(batch), None
         except asyncio.CancelledError:  # the process stops: what cannot have arrived goes back
-            await asyncio.shield(self._finish(batch, sending.outcomes | doubts, lease, claim_next=False))
+            await asyncio.shield(self._finish(batch, sending.outcomes | handover.doubts, lease, claim_next=False))
             raise
         self._learn(sending)
         if sending.unavailable is not None:
@@ -240,46 +247,6 @@ class Relay:
         else:
             async with self._places:
                 await sending.deliver(entries)
-
-    async def _send(self, entries: Sequence[Entry], token: UUID, lease: Lease, doubts: dict[UUID, Outcome]) -> Report:
-        with tracing.span("deliver", self._channel.name, after=(entry.traceparent for entry in entries)):
-            report = await self._sent(entries, token, lease, doubts)
-            if (failure := failure_of(report)) is not None:
-                tracing.fail(failure)
-            return report
-
-    async def _sent(self, entries: Sequence[Entry], token: UUID, lease: Lease, doubts: dict[UUID, Outcome]) -> Report:
-        """What the sink reports, counted.
-
-        A delivery that ends without a report is in doubt as far as the sink has noted what it is about to do, and from
-        its beginning where the destination is not idempotent. `doubts` are those that were cancelled.
-        """
-        started = steady_seconds()
-        entry_ids = [entry.id for entry in entries]
-        in_doubt = set() if self._sink.idempotent else set(entry_ids)
-
-        async def note(intent: Any, ids: Collection[UUID] | None = None) -> None:
-            nonlocal in_doubt
-            await lease.hold(self._threads.call(self._store.note, token, intent, ids))
-            if self._sink.idempotent:
-                in_doubt = set(entry_ids if ids is None else ids)
-
-        try:
-            report = await self._sink.deliver(Delivery(entries=entries, deadline=lease.deadline, note=note))
-        except LeaseLost:
-            raise
-        except asyncio.CancelledError:
-            stopped = Outcome.unsure(code="stopped", message="the relay stopped while it was on its way")
-            doubts |= dict.fromkeys(in_doubt, stopped)
-            raise
-        except Exception as error:  # a fault in the sink: each of these entries may be its cause, none may be lost
-            log.exception("relay.sink_failed", extra={"channel": self._channel.name, "entries": len(entries)})
-            code = type(error).__name__
-            retry, unsure = Outcome.retry(code=code, message=error), Outcome.unsure(code=code, message=error)
-            report = Results(outcomes={one: unsure if one in in_doubt else retry for one in entry_ids})
-        delivered, failed = has_delivered(report), failure_of(report) is not None
-        self._meter.sent(self._channel.name, steady_seconds() - started, delivered=delivered, failed=failed)
-        return report
 
     def _learn(self, sending: Sending) -> None:
         """What was too large for the destination once is not sent in one piece again for a time."""
