@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -95,7 +96,7 @@ class Connections:
         self._answer = server.request_handler
         server.request_handler = self._handle
         self._limits = limits
-        self._most = min(limits.max_connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 3 // 4)
+        self._most = min(limits.max_connections, _most_files() * 3 // 4)
         self._trusted = trusted
         self._loop = asyncio.get_running_loop()
         self.clock = self._loop.time
@@ -184,3 +185,9 @@ class Connections:
             level = logging.DEBUG if self._closed.keys() <= ROUTINE else logging.WARNING
             log.log(level, "web.connections_closed", extra={"open": len(self._all), "closed": dict(self._closed)})
             self._closed.clear()
+
+
+def _most_files() -> int:
+    """How many files and sockets this process may have open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from ipaddress import ip_network
@@ -180,6 +181,22 @@ def test_who_does_not_send_the_rest_of_a_body_goes_for_a_newcomer() -> None:
         assert await lines[0].ends()
 
     served(story, WebSettings(max_connections=2))
+
+
+@pytest.mark.parametrize(("files", "most"), [(4, 3), (resource.RLIM_INFINITY, 5)], ids=["few", "any number"])
+def test_there_are_never_more_than_the_process_may_have_files(
+    files: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
+
+    async def story(connect: Connect, _: str) -> None:
+        lines = [await connect() for _ in range(most)]
+        assert all([await line.is_answered() for line in lines])
+        assert await (await connect()).is_answered()
+        assert await lines[0].ends()
+        assert all([await line.is_answered() for line in lines[1:]])
+
+    served(story, WebSettings(max_connections=5))
 
 
 def test_a_websocket_is_never_idle() -> None:
