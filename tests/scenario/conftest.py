@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import psycopg
 import pytest
@@ -83,14 +83,16 @@ def shared(request: pytest.FixtureRequest) -> Shared:
 
 @pytest.fixture(params=["sqlite", "postgres", "behind a pooler"])
 def tell(request: pytest.FixtureRequest, sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tell]:
-    """Runs a story on that database. Behind a pooler in transaction mode nothing helps who hears nothing but itself."""
+    """Runs a story on that database. Behind a pooler, where nothing is heard, the poll is as rare as it usually is."""
     monkeypatch.setattr(hearing, "PROOF_SECONDS", 0.5)
+    poll = "0.2"
     with ExitStack() as stack:
         if request.param == "sqlite":
-            url, clock, poll = f"sqlite:///{sqlite_path}", cast(Clock, SqliteClock(sqlite_path)), "0.2"
+            url = f"sqlite:///{sqlite_path}"
+            clock: Clock = SqliteClock(sqlite_path)
         else:
             url = emptied(versions()[0])
-            clock, poll = PostgresClock(url), "0.2"
+            clock = PostgresClock(url)
         if request.param == "behind a pooler":
             url, poll = stack.enter_context(pooled("small", url)), "30"
 

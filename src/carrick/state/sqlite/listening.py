@@ -7,8 +7,6 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Protocol
 
-from carrick.errors import StoreUnavailable
-from carrick.outbox.sqlite.failures import map_errors
 from carrick.outbox.sqlite.watching import SqliteWatch
 
 
@@ -24,11 +22,7 @@ class Messages(Protocol):
 
 async def listen(table: Messages, path: Path, topic: str) -> AsyncGenerator[str | None, None]:
     """None once it listens, and where messages were removed before they were read; then the topic's messages."""
-    with map_errors(path):
-        try:
-            watch = SqliteWatch(path)
-        except OSError as error:
-            raise StoreUnavailable(f"{path} cannot be watched: {error}") from error
+    watch = SqliteWatch(path)
     try:
         seen = await asyncio.to_thread(table.newest_message)  # the watch sees all that is committed after this
         yield None
@@ -39,7 +33,6 @@ async def listen(table: Messages, path: Path, topic: str) -> AsyncGenerator[str 
                 seen = number
                 if its_topic == topic:
                     yield text
-            with map_errors(path):
-                await watch.next()
+            await watch.next()
     finally:
         await watch.close()
