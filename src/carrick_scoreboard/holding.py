@@ -12,7 +12,7 @@ from carrick_scoreboard.store.scores import CHANNEL
 log = logging.getLogger("carrick.scores")
 
 REVOKED = "auth_revoked"
-ENDED_BY_SIGN_IN = (REVOKED, "refused")
+ENDED_BY_SIGN_IN = (REVOKED, "refused", "section_denied")
 """What a gate's reason may begin with, for a sign-in to open it."""
 
 
@@ -44,14 +44,15 @@ class Holding:
 
     def _close(self, user_id: int, seconds: float | None, reason: str) -> None:
         """A sign-in looks for a closed gate after it is written down, so who closes one looks for a sign-in after."""
-        self._store.close_gate(CHANNEL, scope_of(user_id), seconds, reason, closed_by="destination")
+        self._store.close_gate(CHANNEL, leader_scope(user_id), seconds, reason, closed_by="destination")
         if reason == REVOKED:
             stored = self._stored.get(user_id)
             if stored is not None and stored.revoked_at is None:
                 self._open({user_id})
 
     def _open(self, users: set[int]) -> int:
-        scopes = {scope_of(user) for user in users}
+        sections = {section.id for user in users for section in self._stored.writable(user)}
+        scopes = {*map(leader_scope, users), *map(section_scope, sections)}
         gates = [gate for gate in self._store.gates(CHANNEL) if gate.scope in scopes]
         held = [gate for gate in gates if gate.reason.partition(":")[0] in ENDED_BY_SIGN_IN]
         for gate in held:
@@ -59,6 +60,11 @@ class Holding:
         return len(held)
 
 
-def scope_of(user_id: int) -> str:
+def leader_scope(user_id: int) -> str:
     """The gate of a leader."""
     return f"principal:{user_id}"
+
+
+def section_scope(section_id: int) -> str:
+    """The gate of a section."""
+    return f"tenant:{section_id}"

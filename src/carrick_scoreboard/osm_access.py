@@ -48,15 +48,21 @@ class OsmAccess:
         self.term_of = term_of
         self.shut = shut
         self.now = now
-        self._failures: Counter[int | None] = Counter()
+        self._failures: Counter[str] = Counter()
 
-    def worked(self, user_id: int | None = None) -> None:
-        """A whole round went through, or a write of that leader."""
-        del self._failures[user_id]
+    def worked(self, scope: str = "*") -> None:
+        """A whole round went through, or a write of that leader, or a read of that section."""
+        del self._failures[scope]
 
-    def hold_seconds(self, user_id: int) -> float:
-        """How long a leader waits whom OSM has refused: longer every time."""
-        return self._grown(user_id)
+    def hold_seconds(self, scope: str) -> float:
+        """How long a leader waits, or a section, that OSM has refused: longer every time."""
+        pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** self._failures[scope])
+        self._failures[scope] = min(self._failures[scope] + 1, 10)
+        return pause
+
+    def section_denied(self, scope: str, error: errors.SectionDenied) -> Unavailable:
+        """What the relay is told when OSM shows the section to none of those who gave points."""
+        return Unavailable(code="section_denied", message=str(error), seconds=self.hold_seconds(scope), scope=scope)
 
     def seconds_until(self, until: datetime | None) -> float:
         """How long to wait for that moment; a first pause where OSM named none."""
@@ -78,9 +84,4 @@ class OsmAccess:
 
     def _pause_seconds(self, asked: int | None) -> float:
         """How long to leave OSM alone after it failed: longer every time, and no shorter than it asked for."""
-        return max(self._grown(None), min(asked or 0, LONGEST_ASKED_SECONDS))
-
-    def _grown(self, whose: int | None) -> float:
-        pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** self._failures[whose])
-        self._failures[whose] = min(self._failures[whose] + 1, 10)
-        return pause
+        return max(self.hold_seconds("*"), min(asked or 0, LONGEST_ASKED_SECONDS))

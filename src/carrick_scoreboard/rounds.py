@@ -17,9 +17,10 @@ import msgspec
 from carrick.entry import Entry, Outcome
 from carrick.errors import StoreError
 from carrick.relay.threads import Threads
-from carrick.sinks.sink import Delivery, LeaseLost, Report, Results, Unavailable
+from carrick.sinks.sink import Delivery, Report, Results, Unavailable
 from carrick.steady import steady_seconds
 from carrick_scoreboard.adding import Change, Step, Verdict, happened, steps, verdict, writes_of
+from carrick_scoreboard.holding import leader_scope, section_scope
 from carrick_scoreboard.osm import errors
 from carrick_scoreboard.osm.answers import Patrol
 from carrick_scoreboard.osm.client import Credential
@@ -87,6 +88,7 @@ class Round:
         self._merge_leaders = merge_leaders
         self._settle_seconds = settle_seconds
         self._section = int(delivery.entries[0].tenant_id)
+        self._section_scope = section_scope(self._section)
         self._waiting = changes_by_patrol(delivery.entries)
         self._outcomes: dict[UUID, Outcome] = {}
         self._out: set[int] = set()
@@ -143,7 +145,11 @@ class Round:
         return [doubt for doubt in doubts if doubt.patrol_id in self._waiting]
 
     async def _read(self) -> dict[str, Patrol]:
-        """The section as OSM has it now, read by the first of the leaders who can."""
+        """The section as OSM has it now, read by the first of the leaders who can.
+
+        A no to the reading says nothing about points: only when it is told to all, the section waits, and nobody else.
+        """
+        denied: errors.SectionDenied | None = None
         for user_id in dict.fromkeys(change.user_id for changes in self._waiting.values() for change in changes):
             credential = await self._credential(user_id)
             if credential is None:
@@ -151,11 +157,15 @@ class Round:
             try:
                 term_id = await self._osm.term_of(self._section, credential)
                 patrols = await self._osm.client.patrols(credential, self._section, term_id, purpose="write")
+            except errors.SectionDenied as error:
+                denied = error
+                continue
             except errors.OsmError as error:
                 await self._excuse(user_id, credential, error)
                 continue
+            self._osm.worked(self._section_scope)
             return {patrol.id: patrol for patrol in patrols}
-        raise Stop(None)
+        raise Stop(self._osm.section_denied(self._section_scope, denied) if denied else None)
 
     async def _credential(self, user_id: int) -> Credential | None:
         """The leader's credential; None when they must wait or sign in first."""
@@ -228,7 +238,7 @@ class Round:
         )
 
     async def _write(self, patrol: Patrol, step: Step, base: int, credential: Credential) -> int:
-        """One write; the score that is there then. What goes wrong ends the step, or the round. Raises LeaseLost."""
+        """One write; the score that is there then. What goes wrong ends the step, or the round."""
         write_id = None
         if step.points:
             write_id = await self._noted(patrol, step, base)
@@ -238,8 +248,8 @@ class Round:
                 return await self._not_written(patrol, step, base, write_id, credential, error)
         try:
             await self._arrived(patrol, step.applied(base), write_id)
-        except InDoubt as error:  # without a write, and no longer ours to decide
-            raise LeaseLost from error
+        except InDoubt as error:
+            raise Stop(None) from error
         return base + step.points
 
     async def _arrived(self, patrol: Patrol, applied: Sequence[Applied], write_id: str | None) -> None:
@@ -260,19 +270,20 @@ class Round:
         await self._show(patrol, after)
 
     async def _noted(self, patrol: Patrol, step: Step, base: int) -> str:
-        """What is to become what, under the lease; the id of the write. Raises LeaseLost."""
+        """What is to become what, under the lease; the id of the write. Raises LeaseLost, or Stop where somebody has
+        decided about these points meanwhile: what is left is claimed again."""
         target = base + step.points
         # merged, a leader who must sign in would keep those of the others apart as well; the doubt is enough
         kept_apart = () if self._merge_leaders else step.entry_ids
         await self._delivery.note({"patrol": patrol.id, "base": base, "target": target}, kept_apart)
         try:
             return await self._call(self._scores.doubt, self._section, patrol.id, step.entry_ids, base, target)
-        except InDoubt as error:  # stopped after the note until the lease was over
-            raise LeaseLost from error
+        except InDoubt as error:
+            raise Stop(None) from error
 
     async def _set_points(self, patrol: Patrol, target: int, credential: Credential) -> None:
         await self._osm.client.set_points(credential, self._section, patrol.id, target, not_after=self._last_moment)
-        self._osm.worked(credential.user_id)
+        self._osm.worked(leader_scope(credential.user_id))
 
     async def _not_written(
         self, patrol: Patrol, step: Step, base: int, write_id: str, credential: Credential, error: errors.OsmError
@@ -311,12 +322,8 @@ class Round:
                 if credential is None or await self._osm.signed.refused(credential):
                     await self._hold(user_id, None, "auth_revoked")
                 self._out.add(user_id)  # with newer tokens they are claimed again at once
-            case errors.Denied(weight="again"):  # it is about this section: their others must not wait for it
-                theirs = [one for changes in self._waiting.values() for one in changes if one.user_id == user_id]
-                self._end(_ids(theirs), Outcome.retry(code="refused", message=str(error)))
-                self._out.add(user_id)
             case errors.Denied():
-                await self._hold(user_id, self._osm.hold_seconds(user_id), f"refused: {error}")
+                await self._hold(user_id, self._osm.hold_seconds(leader_scope(user_id)), f"refused: {error}")
             case _:
                 self._give_up(error)
 

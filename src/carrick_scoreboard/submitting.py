@@ -14,6 +14,7 @@ from carrick.entry import Gate
 from carrick.errors import InvalidInput
 from carrick.outbox.outbox import Outbox
 from carrick.relay.threads import Threads
+from carrick_scoreboard.holding import section_scope
 from carrick_scoreboard.moments import whole_second
 from carrick_scoreboard.sealing import digest
 from carrick_scoreboard.store.scores import CHANNEL, NewUpdate, Scores, Submission, Update
@@ -151,16 +152,28 @@ class Desk:
             delay=self._debounce_seconds if mode == "background" else None,
         )
         if submission.is_new:
+            await self._threads.call(self._open, section_scope(section_id))
             self._outbox.store.wake(CHANNEL)
             self._created(len(new))
             await self._shown.tell(section_id)
         seconds = WAIT_SECONDS if mode == "interactive" else 0.0
         return await self._answer(submission, seconds)
 
+    async def discard(self, update: Update) -> bool:
+        """Points are given up, now, or when it has been looked up whether OSM has them (False)."""
+        discarded = await self._threads.call(self._scores.discard, update)
+        await self._shown.tell(update.section_id)
+        return discarded
+
     async def reasons(self, updates: Sequence[Update]) -> list[Why]:
         """Why each of these waits."""
         gates, now = await self._threads.call(self._gates)
         return [why(update, gates, now) for update in updates]
+
+    def _open(self, scope: str) -> None:
+        """Whoever gives points now may see a section that OSM did not show to those who did before."""
+        if any(gate.scope == scope for gate in self._outbox.store.gates(CHANNEL)):
+            self._outbox.store.open_gate(CHANNEL, scope, closed_by="destination")
 
     def _gates(self) -> tuple[list[Gate], datetime]:
         return self._outbox.store.gates(CHANNEL), self._outbox.store.now()

@@ -31,16 +31,16 @@ class Terms:
         section = profile.section(section_id)
         await self._shelf.put_term(section_id, credential.user_id, term_of(profile, section_id, now))
         if section is None:
-            raise errors.Denied("no_section", "OSM does not show you this section any more", "again")
+            raise errors.SectionDenied("no_section", "OSM does not show you this section any more")
         return _latest(section, now)
 
 
 def _latest(section: Section, now: datetime) -> int:
-    """Points can be given between terms, too. Raises Denied where there has never been a term."""
+    """Points can be given between terms, too. Raises SectionDenied where there has never been a term."""
     running = section.term_on(today(now))
     if running is not None:
         return running.id
     if not section.terms:
-        raise errors.Denied("no_term", "the section has no terms in OSM", "again")
+        raise errors.SectionDenied("no_term", "the section has no terms in OSM")
     begun = [term for term in section.terms if term.starts <= today(now)] or list(section.terms)
     return max(begun, key=lambda term: (term.starts, term.id)).id

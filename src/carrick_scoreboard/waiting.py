@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from carrick.entry import Gate
+from carrick_scoreboard.holding import leader_scope, section_scope
 from carrick_scoreboard.store.scores import Update
 
 Reason = Literal[
@@ -43,6 +44,10 @@ BY_CODE: Mapping[str, tuple[Reason, str]] = {
     "auth_revoked": ("auth_revoked", "OSM wants you to sign in again. The points wait until you do."),
     "service_blocked": ("service_blocked", "OSM has blocked this service. The points wait until that is resolved."),
     "misconfigured": ("service_blocked", "OSM does not accept this service. The points wait until that is resolved."),
+    "section_denied": (
+        "osm_unavailable",
+        "OSM does not show us this section: {said}. We try again, or you discard them.",
+    ),
     "refused": ("osm_unavailable", "OSM does not take your points: {said}. We try again."),
     "osm_unreachable": ("osm_unavailable", "OSM cannot be reached. The points will be applied when it is back."),
     "osm_unavailable": ("osm_unavailable", "OSM does not work at the moment. The points will be applied later."),
@@ -87,7 +92,7 @@ def _dead(update: Update) -> Why:
 
 def _gate_of(update: Update, gates: Iterable[Gate]) -> Why | None:
     """The closed gate that holds it."""
-    scopes = ("*", f"tenant:{update.section_id}", f"principal:{update.osm_user_id}")
+    scopes = ("*", section_scope(update.section_id), leader_scope(update.osm_user_id))
     for gate in gates:
         if gate.scope in scopes:
             code, _, said = gate.reason.partition(": ")

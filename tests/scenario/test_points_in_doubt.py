@@ -118,14 +118,15 @@ def test_who_decides_by_numbers_that_have_changed_meanwhile_is_told_so(tell: Cal
     tell("apply_then_drop", story)
 
 
-def test_about_points_that_an_operator_has_removed_nothing_can_be_decided(
+def test_points_in_doubt_that_an_operator_has_removed_can_only_be_given_up(
     tell: Callable[[str, Story], None], shared: Shared
 ) -> None:
     async def story(hall: Hall, line: dict[str, Any]) -> None:
         with closing(open_store(shared.url)) as store:
             await asyncio.to_thread(store.discard_all, SCORES.name)
-        for choice in ("retry", "discard"):
-            status, answer, _ = await hall.robin.ask("POST", f"/api/admin/pending/{line['id']}/{choice}")
-            assert (status, answer["error"]) == (409, "over")
+        status, answer, _ = await hall.robin.ask("POST", f"/api/admin/pending/{line['id']}/retry")
+        assert (status, answer["error"]) == (409, "over")
+        assert await decided(hall, line, "discard") == 204
+        assert await hall.robin.pending() == []
 
     tell("apply_then_drop", story)

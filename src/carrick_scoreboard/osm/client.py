@@ -367,12 +367,12 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _denied(endpoint: str, code: str, message: str, weight: said.Weight) -> errors.OsmError:
-    """Only a no to a write can be final; only one to a section's patrols or points can be about that section."""
+    """Only a no to a write can be final; one to a section's patrols is about that section."""
     if endpoint == "set_points":
         return errors.Denied(code, message, weight)
     if code.startswith("http_5"):
         return errors.Unavailable(code, message)
-    return errors.Denied(code, message, weight if endpoint == "patrols" and weight == "again" else "held")
+    return errors.SectionDenied(code, message) if endpoint == "patrols" else errors.Denied(code, message, "held")
 
 
 def _content(value: Any, endpoint: str, read: Callable[[Any], T]) -> T:

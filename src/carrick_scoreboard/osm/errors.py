@@ -7,6 +7,7 @@ OsmError
 ├── AuthRevoked        the user must sign in again
 ├── Misconfigured      OSM does not know this application: OSM_CLIENT_ID, OSM_CLIENT_SECRET
 ├── Denied             OSM itself says no to this call of this user
+│   └── SectionDenied  to reading that section: no word about points, nor about other sections
 ├── Unavailable        OSM failed, or somebody on the way answered in its place
 ├── TimedOut           no answer; says whether the request had left
 └── BadData            an answer that makes no sense
@@ -74,6 +75,13 @@ class Denied(OsmError):
         self.weight = weight
         self.in_doubt = weight != "final"
         super().__init__(message)
+
+
+class SectionDenied(Denied):
+    """The user does not see that section, or OSM will not have it read for them."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(code, message, "held")
 
 
 class Unavailable(OsmError):

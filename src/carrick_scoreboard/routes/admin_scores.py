@@ -89,15 +89,15 @@ class ScoreApi:
     async def retry(self, call: Call[answers.Seen, Any]) -> Answer:
         """Dead points go round again; what needs a person is applied anyway; what is in doubt is looked up first."""
         leader = await self._leaders.require(call.request)
-        update = await self._own_dead(leader, call)
+        update = await self._own_unfinished(leader, call, "dead")
         await self._threads.call(self._scores.retry, update)
         return Answer(value=await self._line(update.id), status=202)
 
     async def discard(self, call: Call[answers.Seen, Any]) -> web.Response | Answer:
-        """Dead points are given up; where nobody knows whether OSM has them, that is looked up first."""
+        """Points are given up; where nobody knows whether OSM has them, that is looked up first."""
         leader = await self._leaders.require(call.request)
-        update = await self._own_dead(leader, call)
-        if await self._threads.call(self._scores.discard, update):
+        update = await self._own_unfinished(leader, call, "dead", "pending", None)
+        if await self._desk.discard(update):
             return web.Response(status=204)
         return Answer(value=await self._line(update.id), status=202)
 
@@ -114,13 +114,13 @@ class ScoreApi:
             raise Problem(404, "not_found", f"there are no points of yours with the number {update_id}")
         return update
 
-    async def _own_dead(self, leader: Leader, call: Call[answers.Seen, Any]) -> Update:
+    async def _own_unfinished(self, leader: Leader, call: Call[answers.Seen, Any], *states: str | None) -> Update:
         update = await self._own(leader, whole(call.request, "id"))
         if update.applied_at is not None or update.discarded_at is not None:
             raise Problem(409, "over", "these points are not waiting any more")
-        if update.state is None:
-            raise Problem(409, "over", "an operator has removed these points; nothing more can be done about them here")
-        if update.state != "dead":
+        if update.state not in states and update.state is None:
+            raise Problem(409, "over", "these points have been removed; they can only be discarded")
+        if update.state not in states:
             raise Problem(409, "on_its_way", "these points are still on their way; they are tried again by themselves")
         if call.query.found not in ("", answers.found_of(update)):
             raise Problem(409, "changed", "it has been looked up what OSM has; look at the numbers, then decide again")

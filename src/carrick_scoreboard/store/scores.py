@@ -202,13 +202,15 @@ class Scores:
             ask.redrive(CHANNEL, update.entry_id)
 
     def discard(self, update: Update) -> bool:
-        """Dead points are given up. False while nobody knows whether OSM has them: they go round again to be looked up,
-        and are discarded when it has not."""
+        """Points are given up, dead ones and those that wait: the next claim leaves them out. False while nobody knows
+        whether OSM has them: they go round to be looked up, and are discarded when it has not. What retention has
+        removed goes round no more; should anybody ever find that OSM has it, that is written down nevertheless.
+        """
         with self._tables.writing() as ask:
             if not ask("update_hold", entry_id=str(update.entry_id)):
                 return True
             _seen(ask, update)
-            if ask("doubt_give_up", entry_id=str(update.entry_id), given_up=True):
+            if ask("doubt_give_up", entry_id=str(update.entry_id), given_up=True) and update.state is not None:
                 ask.redrive(CHANNEL, update.entry_id)
                 return False
             ask("update_discard", entry_id=str(update.entry_id))
@@ -258,9 +260,10 @@ class Scores:
         discarded = set()
         with self._tables.writing() as ask:
             for one in applied:
-                scores = {"previous_score": one.before, "new_score": one.after, "patrol_name": patrol_name}
-                if not ask("update_apply", entry_id=str(one.entry_id), **scores) and write_id is None:
+                if write_id is None and not ask("update_hold", entry_id=str(one.entry_id)):
                     raise InDoubt("these points are over")
+                scores = {"previous_score": one.before, "new_score": one.after, "patrol_name": patrol_name}
+                ask("update_apply", entry_id=str(one.entry_id), **scores)
                 ask("doubt_end", entry_id=str(one.entry_id), write_id=write_id)
             for entry_id in not_applied:
                 ask("update_hold", entry_id=str(entry_id))

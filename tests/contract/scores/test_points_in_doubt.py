@@ -224,6 +224,67 @@ def test_a_young_doubt_holds_its_patrol_only_and_nobody_sleeps_over_it(kind: Kin
     story(kind, test)
 
 
+@pytest.mark.parametrize("points", [(5, 3), (5, -5)])
+def test_points_that_are_discarded_while_they_are_about_to_be_written_are_not_applied(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch, points: tuple[int, int]
+) -> None:
+    async def test(world: World) -> None:
+        before, name = await world.osm.points(EAGLES), "doubt" if sum(points) else "settle"
+        given = await world.submit([(EAGLES, one) for one in points])
+        first, _ = await world.updates(given)
+        act = getattr(world.scores, name)
+
+        def discarded_before(*write: Any, **options: Any) -> Any:
+            monkeypatch.undo()
+            assert world.scores.discard(first)
+            return act(*write, **options)
+
+        monkeypatch.setattr(world.scores, name, discarded_before)
+        await world.deliver()
+        assert await world.osm.points(EAGLES) == before + points[1]
+        assert [update.applied_at is not None for update in await world.updates(given)] == [False, True]
+
+    story(kind, test)
+
+
+def test_points_that_wait_for_their_leader_can_be_discarded(kind: Kind) -> None:
+    async def test(world: World) -> None:
+        before = await world.osm.points(EAGLES)
+        given = await world.submit({EAGLES: 5})
+        world.leaders.revoked.add(ROBIN)
+        await world.deliver()
+        assert await world.threads.call(world.scores.discard, await only(world, given))
+        assert await world.threads.call(world.scores.pending, [SCOUTS]) == {SCOUTS: {}}
+        assert await world.threads.call(world.scores.unfinished, ROBIN) == []
+        await world.leaders.sign_in(ROBIN)
+        await world.threads.call(world.outbox.store.open_gate, SCORES.name, f"principal:{ROBIN}")
+        await world.deliver()
+        await redriven_by_an_operator(world)
+        await world.deliver()
+        assert await world.osm.points(EAGLES) == before
+
+    story(kind, test)
+
+
+def test_points_in_doubt_that_retention_has_removed_can_be_given_up(kind: Kind) -> None:
+    async def test(world: World) -> None:
+        before = await world.osm.points(EAGLES)
+        await lost(world)
+        await world.later(86_400 * (SCORES.dead_retention_days + 1))
+        await world.threads.call(world.outbox.store.prune, SCORES.name)
+        await world.threads.call(lambda: world.scores.tidy(days=400))
+        (update,) = await world.threads.call(world.scores.unfinished, ROBIN)
+        assert (update.state, update.is_open) == (None, True)
+        assert await world.threads.call(world.scores.discard, update)
+        assert await world.threads.call(world.scores.unfinished, ROBIN) == []
+        await world.submit({EAGLES: 1}, HAZEL)
+        await world.deliver()
+        assert await world.osm.points(EAGLES) == before + 6
+        assert (await again_of(world, update)).new_score == before + 5  # OSM had them all the time
+
+    story(kind, test)
+
+
 def test_points_in_doubt_for_a_patrol_that_is_gone_can_be_given_up(kind: Kind) -> None:
     async def test(world: World) -> None:
         given = await world.submit({999: 5})

@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
+from carrick_scoreboard.submitting import PatrolPoints
 from tests.contract.scores.strangers import STRANGERS
 from tests.contract.scores.whole import whole
 from tests.contract.scores.world import PATIENCE_SECONDS, Kind, World, story
-from tests.osm import EAGLES, HAZEL, LIONS, ROBIN, WOLVES, simulated
+from tests.osm import EAGLES, HAZEL, LIONS, ROBIN, SCOUTS, WOLVES, simulated
 
 NO = '{"error":"You may not do this"}'
 REFUSED = "refused: You may not do this"
+BEAVERS = 40102
+"""A section that Robin does not see."""
 
 
 async def untouched(world: World, submission: Any) -> bool:
@@ -87,14 +90,17 @@ def test_what_osm_itself_refuses_of_a_write_is_over_and_leaves_the_rest_alone(ki
     story(kind, test)
 
 
-def test_what_osm_refuses_of_a_read_refuses_no_points(kind: Kind) -> None:
+@pytest.mark.parametrize("status", [200, 400, 403])
+def test_what_osm_refuses_of_a_read_holds_the_section_and_costs_no_attempt(kind: Kind, status: int) -> None:
     async def test(world: World) -> None:
         given = await world.submit({EAGLES: 5})
-        await world.osm.control("fault", endpoint="patrols", kind="custom", status=400, text=NO)
-        await world.deliver()
-        assert await untouched(world, given)
-        assert await world.gate(f"principal:{ROBIN}") == REFUSED
-        await world.later()
+        await world.osm.control("fault", endpoint="patrols", kind="custom", status=status, text=NO, times=12)
+        for _ in range(12):
+            await world.deliver()
+            assert await untouched(world, given)
+            assert await world.gate(f"tenant:{SCOUTS}") == "section_denied: You may not do this"
+            assert await world.gate(f"principal:{ROBIN}") is None
+            await world.later()
         await world.deliver()
         assert [update.state for update in await world.updates(given)] == ["delivered"]
 
@@ -116,9 +122,32 @@ def test_a_section_that_a_leader_has_lost_does_not_hold_their_points_for_another
     async def main() -> None:
         async with asyncio.timeout(PATIENCE_SECONDS), simulated() as osm, whole(osm, kind) as there:
             await there.sign_in(ROBIN)
-            lost, kept = await there.submit({61001: 1}, section_id=40102), await there.submit({EAGLES: 2})
+            lost = await there.submit({61001: 1}, section_id=BEAVERS)
+            for _ in range(2):
+                await there.later(1000)
+                kept = await there.submit({EAGLES: 2})
+                await there.deliver()
+                assert (await there.states(lost), await there.states(kept)) == (["pending"], ["delivered"])
+            [update] = await there.updates(lost)
+            [why] = await there.parts.desk.reasons([update])
+            assert (update.attempt_count, why.reason) == (0, "osm_unavailable")
+            assert "OSM does not show you this section any more" in why.message
+
+    asyncio.run(main())
+
+
+def test_a_section_that_a_leader_has_lost_waits_no_longer_when_another_gives_points_there(kind: Kind) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS), simulated() as osm, whole(osm, kind) as there:
+            await there.sign_in(ROBIN)
+            await there.sign_in(HAZEL)
+            await there.submit({61001: 1}, section_id=BEAVERS)
             await there.deliver()
-            assert (await there.states(lost), await there.states(kept)) == (["pending"], ["delivered"])
+            giving = there.parts.desk.submit(HAZEL, BEAVERS, "key", [PatrolPoints("61002", 2)], "interactive")
+            waiting = asyncio.create_task(giving)
+            while not waiting.done():
+                await there.deliver()
+            assert (await waiting).status == "applied"
 
     asyncio.run(main())
 

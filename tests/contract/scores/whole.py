@@ -20,7 +20,7 @@ from carrick_scoreboard.osm.client import Application, Tokens
 from carrick_scoreboard.parts import Parts, put_together
 from carrick_scoreboard.sealing import KeyRing, digest
 from carrick_scoreboard.settings import ScoreboardSettings
-from carrick_scoreboard.store.scores import NewUpdate, Submission
+from carrick_scoreboard.store.scores import NewUpdate, Submission, Update
 from tests.contract.scores.world import Kind
 from tests.osm import EVENING, ROBIN, SCOUTS, Osm
 from tests.service import NOWHERE
@@ -73,7 +73,10 @@ class Whole:
 
     async def states(self, submission: Submission) -> list[str | None]:
         """What became of its updates."""
-        return [update.state for update in await self._threads.call(self.parts.scores.updates, submission.id)]
+        return [update.state for update in await self.updates(submission)]
+
+    async def updates(self, submission: Submission) -> list[Update]:
+        return await self._threads.call(self.parts.scores.updates, submission.id)
 
     async def deliver(self) -> Tally:
         """What is due goes out."""

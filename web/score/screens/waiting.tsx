@@ -126,16 +126,18 @@ function There({ line }: { line: PendingLine }) {
           </a>
         )}
       </div>
-      {stuck && (
+      {line.state !== "claimed" && (
         <div class="acts">
-          <button
-            type="button"
-            class="plain small"
-            aria-label={`${review ? "Apply anyway" : "Try again"}: ${what}`}
-            onClick={() => void act("retry")}
-          >
-            {review ? "Apply anyway" : "Try again"}
-          </button>
+          {stuck && (
+            <button
+              type="button"
+              class="plain small"
+              aria-label={`${review ? "Apply anyway" : "Try again"}: ${what}`}
+              onClick={() => void act("retry")}
+            >
+              {review ? "Apply anyway" : "Try again"}
+            </button>
+          )}
           <button type="button" class="plain small" aria-label={`Discard ${what}`} onClick={() => void discard()}>
             Discard
           </button>
