@@ -74,7 +74,6 @@ class Beside:
 
     async def probe(self) -> None:
         """Find out whether it works, rest or not."""
-        self._rests_until = -1.0
         await self._tried(self._redis.probe())
 
     async def increment(self, key: str, ttl: float, by: int) -> Count | None:
@@ -135,5 +134,5 @@ class Beside:
             return None
         if self._problem:
             log.info("state.redis_back")
-            self._problem = ""
+            self._problem, self._rests_until = "", -1.0
         return answer
