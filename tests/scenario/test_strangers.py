@@ -85,7 +85,7 @@ def hostile(one: Callable[..., bytes], good: bytes) -> Mapping[str, bytes]:
         "numbers": b"[" + b"1," * (SIZE // 2) + b"1]",
         "no text": one(b'"' + b"\xff" * SIZE + b'"'),
         "empty members of gzip": gzip.compress(b"") * (SIZE // 20),
-        "a bomb": gzip.compress(b" " * 100_000_000, 1)[:SIZE],
+        "a bomb": gzip.compress(b" " * 20_000_000, 1),
         "good, and half of it": good[: SIZE // 2],
     }
 
@@ -105,15 +105,12 @@ def test_no_body_of_a_megabyte_costs_ten_times_a_good_one(name: str, tmp_path: P
     path, good, one = GOOD[name]
 
     async def cost(session: aiohttp.ClientSession, url: str, body: bytes) -> tuple[int, float]:
-        """The status, and the seconds of computing that it took this process; the better of two."""
+        """The status, and the seconds of computing that it took this process."""
         folded = {"Content-Encoding": "gzip"} if body.startswith(b"\x1f\x8b") else {}
-        seconds = []
-        for _ in range(2):
-            began = time.process_time()
-            async with session.post(url, data=body, headers=JSON | folded) as answer:
-                await answer.read()
-            seconds.append(time.process_time() - began)
-        return answer.status, min(seconds)
+        began = time.process_time()
+        async with session.post(url, data=body, headers=JSON | folded) as answer:
+            await answer.read()
+        return answer.status, time.process_time() - began
 
     async def story() -> None:
         async with running(name, tmp_path) as at, aiohttp.ClientSession() as session:
