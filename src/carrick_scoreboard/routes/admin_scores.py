@@ -12,7 +12,7 @@ from carrick.web.problems import Problem
 from carrick.web.routes import Answer, Call, Route, as_json
 from carrick_scoreboard.leaders import Leader, Leaders
 from carrick_scoreboard.routes import admin_answers as answers
-from carrick_scoreboard.store.scores import AlreadyUndone, Reused, Scores, Update
+from carrick_scoreboard.store.scores import OVER, AlreadyUndone, InDoubt, Reused, Scores, Update
 from carrick_scoreboard.submitting import Desk, Mode, ScoreUpdates, SubmissionAnswer
 
 KEY, MODE = "X-Idempotency-Key", "X-Sync-Mode"
@@ -97,8 +97,11 @@ class ScoreApi:
         """Points are given up; where nobody knows whether OSM has them, that is looked up first."""
         leader = await self._leaders.require(call.request)
         update = await self._own_unfinished(leader, call, "dead", "pending", None)
-        if await self._desk.discard(update):
-            return web.Response(status=204)
+        try:
+            if await self._desk.discard(update):
+                return web.Response(status=204)
+        except InDoubt as error:  # somebody has read that OSM has them, just now
+            raise Problem(409, "over", str(error)) from None
         return Answer(value=await self._line(update.id), status=202)
 
     async def _line(self, update_id: int) -> answers.PendingLine:
@@ -117,7 +120,7 @@ class ScoreApi:
     async def _own_unfinished(self, leader: Leader, call: Call[answers.Seen, Any], *states: str | None) -> Update:
         update = await self._own(leader, whole(call.request, "id"))
         if update.applied_at is not None or update.discarded_at is not None:
-            raise Problem(409, "over", "these points are not waiting any more")
+            raise Problem(409, "over", OVER)
         if update.state not in states and update.state is None:
             raise Problem(409, "over", "these points have been removed; they can only be discarded")
         if update.state not in states:

@@ -15,6 +15,7 @@ from carrick_scoreboard.store.tables import Ask, Tables, first_of, value_of
 
 CHANNEL = "osm-scores"
 EVENT = "score.update"
+OVER = "these points are not waiting any more"
 
 
 class Reused(CarrickError):
@@ -205,10 +206,11 @@ class Scores:
         """Points are given up, dead ones and those that wait: the next claim leaves them out. False while nobody knows
         whether OSM has them: they go round to be looked up, and are discarded when it has not. What retention has
         removed goes round no more; should anybody ever find that OSM has it, that is written down nevertheless.
+        Raises InDoubt when they are over.
         """
         with self._tables.writing() as ask:
             if not ask("update_hold", entry_id=str(update.entry_id)):
-                return True
+                raise InDoubt(OVER)
             _seen(ask, update)
             if ask("doubt_give_up", entry_id=str(update.entry_id), given_up=True) and update.state is not None:
                 ask.redrive(CHANNEL, update.entry_id)
@@ -261,7 +263,7 @@ class Scores:
         with self._tables.writing() as ask:
             for one in applied:
                 if write_id is None and not ask("update_hold", entry_id=str(one.entry_id)):
-                    raise InDoubt("these points are over")
+                    raise InDoubt(OVER)
                 scores = {"previous_score": one.before, "new_score": one.after, "patrol_name": patrol_name}
                 ask("update_apply", entry_id=str(one.entry_id), **scores)
                 ask("doubt_end", entry_id=str(one.entry_id), write_id=write_id)

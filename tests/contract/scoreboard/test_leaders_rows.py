@@ -17,7 +17,7 @@ from carrick_scoreboard.holding import Holding
 from carrick_scoreboard.store.boards import Boards
 from carrick_scoreboard.store.credentials import SealedTokens, StoredCredentials, WritableSection
 from carrick_scoreboard.store.devices import Devices
-from carrick_scoreboard.store.scores import CHANNEL, Applied, InDoubt, NewUpdate, Reused, Scores, Submission
+from carrick_scoreboard.store.scores import CHANNEL, Applied, InDoubt, NewUpdate, Reused, Scores, Submission, Update
 from carrick_scoreboard.store.sessions import SESSION_SECONDS, Sessions
 from carrick_scoreboard.store.tables import Tables
 
@@ -233,6 +233,34 @@ def test_updates_whose_entries_are_gone_are_given_up_but_not_while_osm_may_have_
     scores.settle(not_applied=[update.entry_id], write_id=write)
     scores.tidy(days=30)
     assert scores.unfinished(ANN) == []
+
+
+def test_points_taken_back_twice_because_the_first_time_seemed_lost_are_both_in_the_history(
+    stored: StoredCredentials, tables: Tables, outbox: Outbox
+) -> None:
+    scores = Scores(tables)
+    (given,) = scores.updates(give(tables, outbox).id)
+    outbox.finish_all(outbox.claim(CHANNEL).token)
+    scores.settle([Applied(given.entry_id, 10, 15)], write_id=None)
+
+    def take_back(key: str) -> Update:
+        undo = [NewUpdate(patrol_id="72699", points=-5, undo_of=given.id)]
+        submission = scores.submit(outbox, ANN, key, "d" * 64, SECTION.id, undo, delay=None)
+        (update,) = scores.updates(submission.id)
+        return update
+
+    lost = take_back("first")
+    batch = outbox.claim(CHANNEL)
+    write = scores.doubt(SECTION.id, "72699", [lost.entry_id], 15, 10)
+    outbox.finish(batch.token, {lost.entry_id: Outcome.rejected("no")})
+    outbox.store.discard(CHANNEL, [lost.entry_id])
+    (removed,) = scores.unfinished(ANN)
+    assert scores.discard(removed)
+    again = take_back("second")
+    scores.settle([Applied(lost.entry_id, 15, 10)], write_id=write)
+    scores.settle([Applied(again.entry_id, 10, 5)], write_id=None)
+    newest, before, first = scores.history(SECTION.id, 10)
+    assert [newest.undo_of, before.undo_of, first.undone_by] == [given.id, None, again.id]
 
 
 def test_a_board_link_works_until_it_is_ended_by_its_section(tables: Tables) -> None:

@@ -11,7 +11,7 @@ import pytest
 from carrick.sinks.sink import LeaseLost
 from carrick_scoreboard.delivery import SCORES
 from carrick_scoreboard.rounds import SETTLE_SECONDS
-from carrick_scoreboard.store.scores import Submission, Update
+from carrick_scoreboard.store.scores import InDoubt, Submission, Update
 from tests.contract.scores.test_concurrency import two_replicas
 from tests.contract.scores.world import Kind, World, bury, story
 from tests.osm import EAGLES, HAZEL, LIONS, ROBIN, SCOUTS
@@ -137,6 +137,18 @@ def test_points_that_are_discarded_while_an_operator_sends_them_round_again_are_
         await world.deliver()
         assert await world.osm.points(EAGLES) == before
         assert await world.threads.call(world.scores.unfinished, ROBIN) == []
+
+    story(kind, test)
+
+
+def test_points_that_somebody_has_settled_meanwhile_cannot_be_discarded(kind: Kind) -> None:
+    async def test(world: World) -> None:
+        update = await lost(world)
+        await world.submit({EAGLES: 2}, HAZEL)
+        await world.deliver()
+        with pytest.raises(InDoubt):
+            await world.threads.call(world.scores.discard, update)
+        assert (await again_of(world, update)).discarded_at is None
 
     story(kind, test)
 
