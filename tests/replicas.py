@@ -1,4 +1,4 @@
-"""Replicas of shared state on one database, whose time passes when the test says so; and a wire that can be cut."""
+"""Replicas of shared state on one database, whose time passes when the test says so."""
 
 from __future__ import annotations
 
@@ -45,69 +45,6 @@ async def replica(database: Path | str, redis: Redis | None, time: Time | None =
     finally:
         await state.close()
         threads.close()
-
-
-class Wire:
-    """Stands between a replica and a Redis on a socket file: passes everything on until told otherwise."""
-
-    def __init__(self, target: Path, path: Path) -> None:
-        self._target = target
-        self._path = path
-        self._writers: set[asyncio.StreamWriter] = set()
-        self.url = f"unix://{path}"
-        self.cut = False
-        """No connection is let through."""
-        self.swallow: bytes | None = None
-        """The answer to a command that contains this never arrives: the connection breaks when it comes."""
-
-    async def __aenter__(self) -> Wire:
-        self._server = await asyncio.start_unix_server(self._serve, self._path)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        self.drop()
-
-    def drop(self) -> None:
-        """Break every connection there is."""
-        for writer in self._writers:
-            writer.transport.abort()
-        self._writers.clear()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self.cut:
-            writer.transport.abort()
-            return
-        try:
-            there, back = await asyncio.open_unix_connection(self._target)
-        except OSError:
-            writer.transport.abort()
-            return
-        self._writers |= {writer, back}
-        swallowing = asyncio.Event()
-        await asyncio.gather(self._forth(reader, back, swallowing), self._back(there, writer, swallowing))
-
-    async def _forth(self, reader: asyncio.StreamReader, to: asyncio.StreamWriter, swallowing: asyncio.Event) -> None:
-        while words := await _some(reader):
-            if self.swallow is not None and self.swallow in words:
-                swallowing.set()
-            to.write(words)
-        to.close()
-
-    async def _back(self, reader: asyncio.StreamReader, to: asyncio.StreamWriter, swallowing: asyncio.Event) -> None:
-        while words := await _some(reader):
-            if swallowing.is_set():
-                break
-            to.write(words)
-        to.close()
-
-
-async def _some(reader: asyncio.StreamReader) -> bytes:
-    """What has come; nothing when the connection has ended, however."""
-    try:
-        return await reader.read(65536)
-    except OSError:
-        return b""
 
 
 async def until(condition: Callable[[], bool]) -> None:

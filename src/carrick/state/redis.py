@@ -55,8 +55,9 @@ class RedisServer:
     async def listen(self, topic: str) -> AsyncGenerator[str | None, None]:
         """None once it listens, then the topic's messages. Raises StoreUnavailable when the connection is lost."""
         with map_errors():
-            async with client(self._url, self._timeout) as connected, connected.pubsub() as subscription:
-                await subscription.subscribe(f"{self._prefix}{topic}")
+            async with client(self._url, None) as connected, connected.pubsub() as subscription:
+                async with asyncio.timeout(self._timeout):
+                    await subscription.subscribe(f"{self._prefix}{topic}")
                 asked = False
                 while True:
                     heard = await subscription.get_message(timeout=PING_SECONDS)
@@ -77,14 +78,15 @@ class RedisServer:
     async def _command(self, *words: Any) -> Any:
         """The answer to one command, in time. (`Any`: redis-py has no types for this.)
 
-        The command is never cancelled, because redis-py may swallow that, and loses the connection: it ends by the
-        time limits of its connection.
+        The command is never cancelled, because redis-py may swallow that or lose the connection: it ends by the time
+        limits of its connection.
         """
         command = asyncio.ensure_future(self._client.execute_command(*words))  # type: ignore[no-untyped-call]
         self._under_way.add(command)
         command.add_done_callback(self._through)
         with map_errors():
-            return await asyncio.wait_for(asyncio.shield(command), self._timeout)
+            async with asyncio.timeout(self._timeout):
+                return await asyncio.shield(command)
 
     def _through(self, command: asyncio.Task[Any]) -> None:
         self._under_way.discard(command)
@@ -92,8 +94,12 @@ class RedisServer:
             command.exception()  # whoever waited has it
 
 
-def client(url: str, timeout: float) -> redis.Redis:
-    """A client that never sends a command twice."""
+def client(url: str, timeout: float | None) -> redis.Redis:
+    """A client that never sends a command twice.
+
+    What may be cancelled must have no time limit here: redis-py keeps it by `asyncio.wait_for`, which may swallow a
+    cancellation before Python 3.12.
+    """
     pool = redis.BlockingConnectionPool.from_url(
         url,
         max_connections=MOST_CONNECTIONS,

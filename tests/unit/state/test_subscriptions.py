@@ -201,3 +201,23 @@ def test_a_subscription_that_is_closed_leaves_nothing_behind(path: Path, time: T
                 await until(lambda: client.pubsub_numsub("topic") == [(b"topic", 0)])
 
     run(story())
+
+
+def test_a_subscription_ends_at_whatever_step_of_connecting_it_is_closed(server: RedisProcess) -> None:
+    async def hears(redis: RedisServer) -> None:
+        async with aclosing(hear(lambda: redis.listen("topic"), "Redis")) as heard:
+            async for _ in heard:
+                pass
+
+    async def story() -> None:
+        redis = RedisServer(server.url)
+        for step in range(30):
+            hearing = asyncio.create_task(hears(redis))
+            for _ in range(step):
+                await asyncio.sleep(0)
+            hearing.cancel()
+            await asyncio.wait([hearing], timeout=10)
+            assert hearing.cancelled(), step
+        await redis.aclose()
+
+    run(story())
