@@ -117,13 +117,12 @@ def test_points_given_at_one_replica_reach_a_display_at_the_other_which_says_tha
 def test_the_doctor_warns_of_a_pooler_through_which_nothing_is_heard(
     postgres_dsn: str, pooler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hearing, "PROOF_SECONDS", 0.2)
-
     def listening(url: str) -> Finding:
         found = examine(read_settings({"DATABASE_URL": url}, Path("no .env file")))
         return next(finding for finding in found if finding.name == "listening")
 
     assert listening(postgres_dsn).status == "OK"
+    monkeypatch.setattr(hearing, "PROOF_SECONDS", 0.2)
     with pooled(pooler, postgres_dsn) as behind:
         finding = listening(behind)
     assert finding.status == "WARN"
