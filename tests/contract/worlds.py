@@ -232,7 +232,8 @@ class World:
         token = self.token(pick)
         if token < 0:
             return
-        numbers = None if about is None else {number % len(self.driven.ids) for number in about}
+        there = len(self.driven.ids)
+        numbers = None if about is None else {number % there for number in about if there}
         ids = None if numbers is None else [self.driven.ids[number] for number in numbers]
         assert self.store.note(self.tokens[token], intent, ids) == self.model.note(token, intent, numbers)
 
