@@ -31,6 +31,11 @@ class Step(msgspec.Struct, frozen=True):
         return sum(change.points for change in self.changes)
 
     @property
+    def is_shared(self) -> bool:
+        """Whether they are of several users."""
+        return len({change.user_id for change in self.changes}) > 1
+
+    @property
     def entry_ids(self) -> tuple[UUID, ...]:
         return tuple(change.entry_id for change in self.changes)
 

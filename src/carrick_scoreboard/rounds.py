@@ -32,6 +32,8 @@ log = logging.getLogger("carrick.scores")
 
 SETTLE_SECONDS = 45.0
 """After so long an old request can no longer arrive: its own time, and what a dying connection may still hold back."""
+TRIES = 3
+"""How often points are tried that OSM answers with a no of the kind that may pass. Meanwhile they hold their patrol."""
 DISCARDED = Outcome.rejected("the leader has given these points up", code="discarded")
 """Of what comes round again nevertheless: an operator sends all dead entries, say."""
 
@@ -90,6 +92,7 @@ class Round:
         self._section = int(delivery.entries[0].tenant_id)
         self._section_scope = section_scope(self._section)
         self._waiting = changes_by_patrol(delivery.entries)
+        self._tries = {entry.id: entry.attempt_count + 1 for entry in delivery.entries}
         self._outcomes: dict[UUID, Outcome] = {}
         self._out: set[int] = set()
         self._is_shown_anew = False
@@ -173,6 +176,8 @@ class Round:
             return None
         try:
             return await self._osm.signed.usable(user_id)
+        except errors.Unavailable as error:  # it is about these tokens: those of others may be good
+            await self._hold(user_id, self._osm.hold_seconds(leader_scope(user_id)), f"osm_unavailable: {error}")
         except errors.OsmError as error:
             await self._excuse(user_id, None, error)
         except Unreadable as error:
@@ -191,12 +196,16 @@ class Round:
         await self._note_conflict(patrol)
         for write in writes_of(doubts):
             await self._settle(patrol, write, patrol.points)
-        score = patrol.points
-        for step in steps(self._waiting.get(patrol_id, ()), merge=self._merge_leaders):
+        await self._write_all(patrol, patrol.points)
+
+    async def _write_all(self, patrol: Patrol, score: int) -> int:
+        """Write what waits for a patrol that has this score; the score that is there then."""
+        for step in steps(self._waiting.get(patrol.id, ()), merge=self._merge_leaders):
             self._check_time()
             credential = await self._credential(step.user_id)
             if credential is not None:
                 score = await self._write(patrol, step, score, credential)
+        return score
 
     async def _note_conflict(self, patrol: Patrol) -> None:
         """Somebody else has changed the points: that is respected, and told."""
@@ -296,9 +305,18 @@ class Round:
         await self._did_not_happen(step.entry_ids, write_id)
         self._check_time()  # that it did not leave in time is no fault of OSM's
         if isinstance(error, errors.Denied):
-            self._end(step.entry_ids, Outcome.rejected(str(error), code="refused"))
-        else:
-            await self._excuse(step.user_id, credential, error)
+            return await self._refused(patrol, step, base, error, tries=1)
+        await self._excuse(step.user_id, credential, error)
+        return base
+
+    async def _refused(self, patrol: Patrol, step: Step, base: int, error: errors.Denied, *, tries: int) -> int:
+        """OSM says no to these points, and does not have them; what it says of several leaders' is asked of each."""
+        if step.is_shared:
+            self._merge_leaders = False
+            return await self._write_all(patrol, base)
+        for entry_id in step.entry_ids:
+            is_over = self._tries[entry_id] >= tries
+            self._end([entry_id], (Outcome.rejected if is_over else Outcome.retry)(message=str(error), code="refused"))
         return base
 
     async def _read_back(self, patrol: Patrol, step: Step, credential: Credential, error: errors.Denied) -> int:
@@ -308,9 +326,8 @@ class Round:
         write = [doubt for doubt in doubts if doubt.entry_id in step.entry_ids]
         if await self._settle(patrol, write, now_there.points) is Verdict.DID_NOT:
             if error.weight == "again":
-                self._end(step.entry_ids, Outcome.retry(code="refused", message=str(error)))
-            else:
-                await self._excuse(step.user_id, credential, error)
+                return await self._refused(patrol, step, now_there.points, error, tries=TRIES)
+            await self._excuse(step.user_id, credential, error)
         return now_there.points
 
     async def _excuse(self, user_id: int, credential: Credential | None, error: errors.OsmError) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from carrick_scoreboard import credentials
 from carrick_scoreboard.credentials import Credentials
 from carrick_scoreboard.delivery import SCORES, ScoreSink
 from carrick_scoreboard.holding import Holding
@@ -11,8 +14,9 @@ from carrick_scoreboard.osm.answers import Profile
 from carrick_scoreboard.osm.client import Tokens
 from carrick_scoreboard.sealing import KeyRing
 from carrick_scoreboard.store.credentials import StoredCredentials
-from tests.contract.scores.world import Kind, Wall, World, story
-from tests.osm import EAGLES, ROBIN, TERM
+from tests.contract.scores.whole import whole
+from tests.contract.scores.world import PATIENCE_SECONDS, Kind, Wall, World, story
+from tests.osm import EAGLES, HAZEL, ROBIN, TERM, simulated
 
 GATE = f"principal:{ROBIN}"
 
@@ -122,3 +126,25 @@ def test_tokens_that_no_key_opens_hold_their_leader_and_cost_no_attempt(kind: Ki
         assert [update.state for update in await world.updates(given)] == ["delivered"]
 
     story(kind, test)
+
+
+def test_tokens_that_cannot_be_renewed_now_hold_nobody_but_their_leader(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a replica has died while it renewed them."""
+    monkeypatch.setattr(credentials, "LOOKS", 1)
+
+    async def main() -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS), simulated() as osm, whole(osm, kind) as there:
+            await there.sign_in(ROBIN, seconds=1)
+            await there.sign_in(HAZEL)
+            generation = (await there.parts.threads.call(there.parts.stored.get, ROBIN)).generation  # type: ignore[union-attr]
+            assert await there.parts.threads.call(there.parts.stored.begin_refresh, ROBIN, generation, "died", 60.0)
+            mine, theirs = await there.submit({EAGLES: 5}, ROBIN), await there.submit({EAGLES: 3}, HAZEL)
+            await there.deliver()
+            assert (await there.states(mine), await there.states(theirs)) == (["pending"], ["delivered"])
+            await there.later(61)
+            await there.deliver()
+            assert await there.states(mine) == ["delivered"]
+
+    asyncio.run(main())

@@ -90,6 +90,28 @@ def test_what_osm_itself_refuses_of_a_write_is_over_and_leaves_the_rest_alone(ki
     story(kind, test)
 
 
+@pytest.mark.parametrize("merged", [False, True])
+@pytest.mark.parametrize("status", [200, 400])
+def test_points_that_osm_refuses_hold_other_leaders_for_minutes_at_most(kind: Kind, status: int, merged: bool) -> None:
+    async def test(world: World) -> None:
+        before = await world.osm.points(EAGLES)
+        no = {"kind": "custom", "status": status, "text": NO, "user_id": ROBIN, "times": None}
+        await world.osm.control("fault", endpoint="points", **no)
+        mine = await world.submit({EAGLES: 5}, ROBIN)
+        theirs = [await world.submit({EAGLES: 3}, HAZEL)]
+        await world.deliver()
+        theirs.append(await world.submit({EAGLES: 1}, HAZEL))
+        for _ in range(3):
+            await world.deliver()
+            await world.later(130)
+        (refused,) = await world.updates(mine)
+        assert (refused.state, refused.last_error_code) == ("dead", "refused")
+        assert [update.state for given in theirs for update in await world.updates(given)] == ["delivered", "delivered"]
+        assert await world.osm.points(EAGLES) == before + 4
+
+    story(kind, test, merge_leaders=merged)
+
+
 @pytest.mark.parametrize("status", [200, 400, 403])
 def test_what_osm_refuses_of_a_read_holds_the_section_and_costs_no_attempt(kind: Kind, status: int) -> None:
     async def test(world: World) -> None:
