@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -181,7 +180,7 @@ class Api:
         if self._guard.mode == "hmac":
             async with self._body(request) as body:
                 sent = _as_sent(request, body.sent)
-                signature = await self._signature(sent)
+                signature = await self._signature(request.app[bodies.BODIES], sent)
                 with self._a_place():
                     return await self._desk.take(sent, encoding, signature)
         with self._a_place():
@@ -191,11 +190,11 @@ class Api:
     def _body(self, request: web.Request) -> AbstractAsyncContextManager[bodies.Body]:
         return request.app[bodies.BODIES].of(request, MAX_BODY_BYTES, self._body_seconds)
 
-    async def _signature(self, sent: auth.Request) -> bytes | None:
+    async def _signature(self, strangers: bodies.Bodies, sent: auth.Request) -> bytes | None:
         """Of a large body in a thread, but not in one of those that store. Raises auth.Refused."""
         if len(sent.body) <= bodies.SMALL_BYTES:
             return self._guard.check(sent, _now_ms())
-        return await asyncio.to_thread(self._guard.check, sent, _now_ms())
+        return await strangers.in_thread(self._guard.check, sent, _now_ms())
 
     @contextmanager
     def _a_place(self) -> Iterator[None]:

@@ -34,8 +34,8 @@ NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[{]}")
 NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 """A NUL character in JSON, but not the same text behind an escaped backslash."""
 HALF = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
-    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"\\u(?:[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u)[dD][c-fC-F][0-9a-fA-F]{2})"
 )
 """Half of a surrogate pair in JSON, once no backslash in it is escaped."""
 BACKSLASH, NO_UTF_8 = rb"\\", b"\xff\xfe"
@@ -130,7 +130,7 @@ def _check_json(text: bytes) -> None:
 
 def has_lone_surrogate(text: bytes) -> bool:
     """Whether JSON text has half of a surrogate pair in it: decoders say of it that the text ends too early."""
-    return HALF.search(text.replace(BACKSLASH, NO_UTF_8)) is not None
+    return rb"\u" in text and HALF.search(text.replace(BACKSLASH, NO_UTF_8)) is not None
 
 
 def _too_deep() -> InvalidPayload:

@@ -43,7 +43,10 @@ class Threads:
         if len(self._threads) < min(self._under_way, self._count):
             self._threads.append(threading.Thread(target=self._work, name="carrick-store", daemon=True))
             self._threads[-1].start()
-        return await answer
+        try:
+            return await answer
+        finally:
+            del answer  # what it raises knows this frame: with the answer in it, it would be kept until a collection
 
     def close(self) -> None:
         """Wait for the calls under way, and end the threads."""

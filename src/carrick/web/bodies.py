@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from aiohttp import web
 
+from carrick.relay.threads import Threads
 from carrick.variables import Network
 from carrick.web.addresses import visitor_of
 from carrick.web.problems import Problem
@@ -27,8 +29,10 @@ SUM_BYTES = 128 * 1024 * 1024
 """What the bodies of all requests under way may have together."""
 SMALL_BYTES = 128 * 1024
 """A body up to this size, sent as it is, is looked at in the loop; any other in a thread."""
+THREADS = 4
 BUSY_SECONDS = 1
 JSON_TYPE = "application/json"
+T = TypeVar("T")
 
 
 class Body:
@@ -49,6 +53,7 @@ class Bodies:
     def __init__(self, trusted: Sequence[Network] = (), *, sum_bytes: int = SUM_BYTES) -> None:
         self._trusted = trusted
         self._sum_bytes = sum_bytes
+        self._threads = Threads(THREADS)
         self._sum = 0
         self._all: dict[Body, None] = {}
 
@@ -67,16 +72,26 @@ class Bodies:
             del self._all[body]
             self._sum -= body.held
 
-    async def text(self, body: Body, encoding: str, most: int) -> bytes:
-        """The body without its compression, which is held, too; an empty one has none. Raises Problem."""
-        if encoding == "identity" or not body.sent:
-            return body.sent
-        text = await asyncio.to_thread(opened, body.sent, encoding, most)
-        if self._sum + len(text) > self._sum_bytes:
-            raise _busy()
-        self._sum += len(text)
-        body.held += len(text)
-        return text
+    async def read(self, body: Body, encoding: str, most: int, decode: Callable[[bytes], T]) -> tuple[bytes, T]:
+        """The body without its compression, and what it decodes to. What is not small is done in a thread, of which
+        there are few: nothing unfolded waits for a turn. The text is held, too. Raises Problem."""
+        if encoding == "identity" and len(body.sent) <= SMALL_BYTES:
+            return body.sent, decode(body.sent)
+        text, value = await self.in_thread(_read, body.sent, encoding, most, decode)
+        if text is not body.sent:
+            if self._sum + len(text) > self._sum_bytes:
+                raise _busy()
+            self._sum += len(text)
+            body.held += len(text)
+        return text, value
+
+    async def in_thread(self, work: Callable[..., T], *given: object) -> T:
+        """Work for somebody who may be a stranger, in one of few threads that nobody else needs."""
+        return await self._threads.call(work, *given)
+
+    async def close(self, _: web.Application) -> None:
+        """Let the threads end."""
+        self._threads.close()
 
     async def _arrived(self, request: web.Request, body: Body, most: int, seconds: float) -> bytes:
         sent = bytearray()
@@ -143,14 +158,15 @@ def check_encoding(request: web.Request) -> str:
         raise Problem(415, "unsupported", str(error)) from None
 
 
-def opened(sent: bytes, encoding: str, most: int) -> bytes:
-    """The body without its compression; one that is empty has none. Raises Problem."""
+def _read(sent: bytes, encoding: str, most: int, decode: Callable[[bytes], T]) -> tuple[bytes, T]:
+    """One that is empty has no compression."""
     try:
-        return unfolded(sent, encoding, most) if sent else sent
+        text = unfolded(sent, encoding, most) if sent else sent
     except TooMuch:
         raise too_large(most) from None
     except Damaged as error:
         raise Problem(400, "malformed", str(error)) from None
+    return text, decode(text)
 
 
 def too_large(most: int) -> Problem:

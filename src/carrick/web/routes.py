@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -88,6 +88,7 @@ def application(routes: Sequence[Route], *, max_body_bytes: int, trusted: Sequen
     app = web.Application(client_max_size=max_body_bytes, middlewares=[catch_problems])
     app[UNFOLDS] = True
     app[BODIES] = Bodies(trusted)
+    app.on_cleanup.append(app[BODIES].close)
     for route in routes:
         app.router.add_route(route.method, route.path, _handler(route), expect_handler=None)
     for path, found in _by_path(routes).items():
@@ -128,10 +129,9 @@ def _handler(route: Route) -> Callable[[web.Request], Awaitable[web.StreamRespon
         async with request.app[BODIES].of(request, request.client_max_size) as body:
             for body_guard in route.body_guards:
                 body_guard(request, body.sent)
-            raw = await request.app[BODIES].text(body, encoding, request.client_max_size)
-            if len(raw) <= bodies.SMALL_BYTES:
-                return await _answer(route, request, _body(route, decoder, raw), raw)
-            return await _answer(route, request, await asyncio.to_thread(_body, route, decoder, raw), raw)
+            decode = partial(_body, route, decoder)
+            raw, value = await request.app[BODIES].read(body, encoding, request.client_max_size, decode)
+            return await _answer(route, request, value, raw)
 
     return handle
 

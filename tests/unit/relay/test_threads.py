@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from contextlib import closing
 
 import pytest
@@ -102,3 +104,28 @@ def test_what_is_closed_takes_no_more_calls() -> None:
     threads.close()
     with pytest.raises(RuntimeError, match="closed"):
         asyncio.run(threads.call(int))
+
+
+class Large:
+    """Something that a call works on."""
+
+
+def test_what_a_call_in_vain_worked_on_is_let_go_at_once() -> None:
+    kept: list[weakref.ref[Large]] = []
+
+    def fail() -> None:
+        large = Large()
+        kept.append(weakref.ref(large))
+        raise ValueError(id(large))
+
+    async def story() -> None:
+        with pytest.raises(ValueError, match="[0-9]"):
+            await threads.call(fail)
+
+    gc.disable()
+    try:
+        with closing(Threads(1)) as threads:
+            asyncio.run(story())
+        assert kept[0]() is None
+    finally:
+        gc.enable()
