@@ -253,6 +253,8 @@ def _roughly(text: bytes) -> tuple[Batch, str | None]:
 
 def _marked(text: bytes, error: Exception) -> tuple[bytes, str]:
     """The body with a mark for each half of a surrogate pair, and that mark. Raises Unreadable when there is none."""
+    if rb"\u" not in text:
+        raise Unreadable(f"body: not JSON ({error})") from None
     lower = text.lower()
     mark = next((mark for mark in MARKS if _escaped(mark) not in lower and mark.encode() not in text), None)
     if mark is None:
