@@ -24,7 +24,7 @@ from carrick_scoreboard.holding import leader_scope, section_scope
 from carrick_scoreboard.osm import errors
 from carrick_scoreboard.osm.answers import Patrol
 from carrick_scoreboard.osm.client import Credential
-from carrick_scoreboard.osm_access import LONGEST_PAUSE_SECONDS, OsmAccess
+from carrick_scoreboard.osm_access import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, OsmAccess
 from carrick_scoreboard.sealing import Unreadable
 from carrick_scoreboard.store.scores import Applied, Doubt, InDoubt, Scores
 
@@ -108,7 +108,7 @@ class Round:
             raise Stop(None)
 
     async def run(self) -> Report:
-        """All of it. Raises LeaseLost and StoreError: what was in doubt then still is."""
+        """All of it. Raises LeaseLost: what was in doubt then still is."""
         stopped: Unavailable | None = None
         try:
             await self._leave_out_over()
@@ -123,6 +123,10 @@ class Round:
                 self._osm.worked()
         except Stop as stop:
             stopped = stop.report
+        except StoreError as error:  # what was in doubt still is; an outage costs no attempts
+            log.warning("scores.cut_off", extra={"section": self._section, "error": str(error)})
+            left = [one for changes in self._waiting.values() for one in changes]
+            self._end(_ids(left), Outcome.released(after=FIRST_PAUSE_SECONDS, code="store_failed", message=str(error)))
         finally:
             await self._tell()
         return Results(outcomes=self._outcomes, unavailable=stopped)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from carrick.errors import StoreUnavailable
 from carrick_scoreboard.delivery import SCORES
 from carrick_scoreboard.osm import errors
 from carrick_scoreboard.store.scores import Update
@@ -301,5 +302,32 @@ def test_points_that_have_reached_osm_are_told_with_the_score_before_and_after(
         [told] = [record.__dict__ for record in caplog.records if record.message == "scores.applied"]
         assert (told["section"], told["patrol"], told["entries"]) == (SCOUTS, str(EAGLES), 2)
         assert (told["before"], told["after"]) == (before, before + 7)
+
+    story(kind, test)
+
+
+def test_a_database_that_is_away_in_the_middle_costs_no_attempt(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: World) -> None:
+        before = {patrol: await world.osm.points(patrol) for patrol in (EAGLES, LIONS, WOLVES)}
+        given = await world.submit(dict.fromkeys(before, 5))
+        settle = world.scores.settle
+
+        def away_the_second_time(*what: Any, **options: Any) -> Any:
+            if any(one.entry_id == updates[1].entry_id for one in what[0]):
+                raise StoreUnavailable("gone")
+            return settle(*what, **options)
+
+        updates = await world.updates(given)
+        monkeypatch.setattr(world.scores, "settle", away_the_second_time)
+        await world.deliver()
+        monkeypatch.undo()
+        assert states(await world.updates(given)) == ["delivered", "pending", "pending"]
+        assert [update.attempt_count for update in await world.updates(given)] == [1, 0, 0]
+        await world.later()
+        await world.deliver()
+        assert states(await world.updates(given)) == ["delivered"] * 3
+        assert {patrol: await world.osm.points(patrol) - before[patrol] for patrol in before} == dict.fromkeys(
+            before, 5
+        )
 
     story(kind, test)
