@@ -31,7 +31,8 @@ from carrick_scoreboard.store.scores import Applied, Doubt, InDoubt, Scores
 log = logging.getLogger("carrick.scores")
 
 SETTLE_SECONDS = 45.0
-"""After so long an old request can no longer arrive: its own time, and what a dying connection may still hold back."""
+"""After so long an old request can no longer arrive: it leaves within its own time after it was written down, takes as
+long again at most, and a dying connection may still hold it back."""
 TRIES = 3
 """How often points are tried that OSM answers with a no of the kind that may pass. Meanwhile they hold their patrol."""
 DISCARDED = Outcome.rejected("the leader has given these points up", code="discarded")
@@ -254,9 +255,10 @@ class Round:
         """One write; the score that is there then. What goes wrong ends the step, or the round."""
         write_id = None
         if step.points:
+            leaves_by = min(self._last_moment, steady_seconds() + self._osm.client.timeout_seconds)
             write_id = await self._noted(patrol, step, base)
             try:
-                await self._set_points(patrol, base + step.points, credential)
+                await self._set_points(patrol, base + step.points, credential, leaves_by)
             except errors.OsmError as error:
                 return await self._not_written(patrol, step, base, write_id, credential, error)
         try:
@@ -294,8 +296,8 @@ class Round:
         except InDoubt as error:
             raise Stop(None) from error
 
-    async def _set_points(self, patrol: Patrol, target: int, credential: Credential) -> None:
-        await self._osm.client.set_points(credential, self._section, patrol.id, target, not_after=self._last_moment)
+    async def _set_points(self, patrol: Patrol, target: int, credential: Credential, leaves_by: float) -> None:
+        await self._osm.client.set_points(credential, self._section, patrol.id, target, not_after=leaves_by)
         self._osm.worked(leader_scope(credential.user_id))
 
     async def _not_written(

@@ -9,7 +9,9 @@ from uuid import uuid4
 import pytest
 
 from carrick.sinks.sink import LeaseLost
+from carrick.steady import steady_seconds
 from carrick_scoreboard.delivery import SCORES
+from carrick_scoreboard.osm import client
 from carrick_scoreboard.rounds import SETTLE_SECONDS
 from carrick_scoreboard.store.scores import InDoubt, Submission, Update
 from tests.contract.scores.test_concurrency import two_replicas
@@ -308,5 +310,29 @@ def test_points_in_doubt_for_a_patrol_that_is_gone_can_be_given_up(kind: Kind) -
         assert not await world.threads.call(world.scores.discard, update)
         await world.deliver()
         assert await world.threads.call(world.scores.unfinished, ROBIN) == []
+
+    story(kind, test)
+
+
+def test_a_write_that_could_not_leave_for_a_while_does_not_leave_so_that_its_doubt_is_not_too_young(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(world: World) -> None:
+        before, doubt = await world.osm.points(EAGLES), world.scores.doubt
+
+        def stalling(*write: Any) -> str:
+            monkeypatch.setattr(client, "steady_seconds", lambda: steady_seconds() + 2 * world.client.timeout_seconds)
+            return doubt(*write)
+
+        given = await world.submit({EAGLES: 5})
+        monkeypatch.setattr(world.scores, "doubt", stalling)
+        await world.deliver()
+        assert await world.calls() == ["read"]
+        assert await world.threads.call(world.scores.doubts, SCOUTS) == []
+        monkeypatch.undo()
+        await world.later()
+        await world.deliver()
+        assert await world.osm.points(EAGLES) == before + 5
+        assert (await only(world, given)).state == "delivered"
 
     story(kind, test)
