@@ -8,6 +8,7 @@ tells whether it happened. If it is neither, a person must say.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import NoReturn, Protocol
 from uuid import UUID
@@ -34,7 +35,7 @@ SETTLE_SECONDS = 45.0
 """After so long an old request can no longer arrive: it leaves within its own time after it was written down, takes as
 long again at most, and a dying connection may still hold it back."""
 TRIES = 3
-"""How often points are tried that OSM answers with a no of the kind that may pass. Meanwhile they hold their patrol."""
+"""How often points are tried that OSM refuses by name with a good status. Meanwhile they hold their patrol."""
 DISCARDED = Outcome.rejected("the leader has given these points up", code="discarded")
 """Of what comes round again nevertheless: an operator sends all dead entries, say."""
 
@@ -315,7 +316,7 @@ class Round:
         await self._excuse(step.user_id, credential, error)
         return base
 
-    async def _refused(self, patrol: Patrol, step: Step, base: int, error: errors.Denied, *, tries: int) -> int:
+    async def _refused(self, patrol: Patrol, step: Step, base: int, error: errors.Denied, *, tries: float) -> int:
         """OSM says no to these points, and does not have them; what it says of several leaders' is asked of each."""
         if step.is_shared:
             self._merge_leaders = False
@@ -332,7 +333,8 @@ class Round:
         write = [doubt for doubt in doubts if doubt.entry_id in step.entry_ids]
         if await self._settle(patrol, write, now_there.points) is Verdict.DID_NOT:
             if error.weight == "again":
-                return await self._refused(patrol, step, now_there.points, error, tries=TRIES)
+                tries = TRIES if error.code == "stated" else math.inf  # a 500 may pass: the channel's own limit counts
+                return await self._refused(patrol, step, now_there.points, error, tries=tries)
             await self._excuse(step.user_id, credential, error)
         return now_there.points
 

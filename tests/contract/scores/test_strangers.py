@@ -112,6 +112,20 @@ def test_points_that_osm_refuses_hold_other_leaders_for_minutes_at_most(kind: Ki
     story(kind, test, merge_leaders=merged)
 
 
+def test_a_fault_that_osm_names_ends_no_points_within_minutes(kind: Kind) -> None:
+    async def test(world: World) -> None:
+        no = {"kind": "custom", "status": 500, "text": NO, "times": None}
+        await world.osm.control("fault", endpoint="points", **no)
+        mine = await world.submit({EAGLES: 5}, ROBIN)
+        for _ in range(4):
+            await world.deliver()
+            await world.later(1_000)
+        (waiting,) = await world.updates(mine)
+        assert (waiting.state, waiting.last_error_code) == ("pending", "refused")
+
+    story(kind, test)
+
+
 @pytest.mark.parametrize("status", [200, 400, 403])
 def test_what_osm_refuses_of_a_read_holds_the_section_and_costs_no_attempt(kind: Kind, status: int) -> None:
     async def test(world: World) -> None:
