@@ -217,6 +217,13 @@ class OrderedContract:
         assert second not in ids(claim(ordered))
         assert states(ordered, [head, second]) == [State.PENDING, State.PENDING]
 
+    def test_an_unsure_batch_comes_back_in_the_order_in_which_it_was_put(self, ordered: Store, clock: Clock) -> None:
+        unsure = [put(ordered), put(ordered, group_key="g"), put(ordered), put(ordered, group_key="f")]
+        batch = claim(ordered)
+        ordered.finish(batch.token, {entry.id: Outcome.unsure(after=60) for entry in batch})
+        clock.shift(120)
+        assert ids(claim(ordered)) == unsure
+
     def test_redriven_entries_go_before_later_ones_of_their_group(self, ordered: Store) -> None:
         first, second = put_run(ordered, 2, group_key="g")
         finish_each(ordered, claim(ordered, max_rows=1), Outcome.rejected())

@@ -296,8 +296,8 @@ begin
             from taken t) t
    cross join lateral carrick._record(t.id) r
     left join lateral carrick._trouble(case when t.troubled then t.seq end) x on true
-   order by case when not v_frozen then t.unit_rank end, case when v_grouped then t.tenant_id end,
-            case when v_grouped then t.group_key end, t.seq;
+   order by case when not v_frozen then t.unit_rank end, case when v_grouped and not v_frozen then t.tenant_id end,
+            case when v_grouped and not v_frozen then t.group_key end, t.seq;
 end $$;
 
 create function carrick._check_limit(p_name text, p_value int, p_most int) returns void
