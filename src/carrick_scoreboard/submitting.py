@@ -152,9 +152,10 @@ class Desk:
             delay=self._debounce_seconds if mode == "background" else None,
         )
         if submission.is_new:
-            await self._threads.call(self._open, section_scope(section_id))
             self._outbox.store.wake(CHANNEL)
             self._created(len(new))
+            if await self._threads.call(self._open, section_scope(section_id)):
+                self._outbox.store.wake(CHANNEL)
             await self._shown.tell(section_id)
         seconds = WAIT_SECONDS if mode == "interactive" else 0.0
         return await self._answer(submission, seconds)
@@ -170,10 +171,12 @@ class Desk:
         gates, now = await self._threads.call(self._gates)
         return [why(update, gates, now) for update in updates]
 
-    def _open(self, scope: str) -> None:
+    def _open(self, scope: str) -> bool:
         """Whoever gives points now may see a section that OSM did not show to those who did before."""
-        if any(gate.scope == scope for gate in self._outbox.store.gates(CHANNEL)):
+        is_closed = any(gate.scope == scope for gate in self._outbox.store.gates(CHANNEL))
+        if is_closed:
             self._outbox.store.open_gate(CHANNEL, scope, closed_by="destination")
+        return is_closed
 
     def _gates(self) -> tuple[list[Gate], datetime]:
         return self._outbox.store.gates(CHANNEL), self._outbox.store.now()

@@ -85,7 +85,8 @@ def _not_due(standing: Standing, due: datetime) -> Explanation:
         sentence = f"Attempt {standing.attempt_count} failed{error}; it is tried again at {at(due)}."
         return Explanation("backoff", sentence, due)
     if standing.group_due_at is not None and standing.group_due_at == due:
-        return Explanation("debounced", f"Group {standing.group_key!r} is collected until {at(due)}.", due)
+        until = f"is collected until {at(due)}, or waits until then for the next attempt of another of its entries"
+        return Explanation("debounced", f"Group {standing.group_key!r} {until}.", due)
     return Explanation("not_due", f"Not due before {at(due)}.", due)
 
 
