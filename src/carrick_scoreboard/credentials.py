@@ -110,6 +110,10 @@ class Credentials:
             return True
         return self._is_of(credential, stored) and await self._revoke(stored)
 
+    async def leaders_of(self, section_id: int) -> list[int]:
+        """Who is signed in and may write to that section, as their last sign-in said."""
+        return await self._threads.call(self._stored.leaders_of, section_id)
+
     async def is_revoked(self, user_id: int) -> bool:
         """Whether the user must sign in again."""
         stored = await self._threads.call(self._stored.get, user_id)

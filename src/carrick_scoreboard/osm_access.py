@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -28,6 +28,10 @@ class Signed(Protocol):
 
     async def refused(self, credential: Credential) -> bool:
         """OSM no longer accepts it. Whether its user must sign in: False when there are newer tokens."""
+        ...
+
+    async def leaders_of(self, section_id: int) -> Sequence[int]:
+        """Who is signed in and has that section, as far as is known."""
         ...
 
 
@@ -61,7 +65,7 @@ class OsmAccess:
         return pause
 
     def section_denied(self, scope: str, error: errors.SectionDenied) -> Unavailable:
-        """What the relay is told when OSM shows the section to none of those who gave points."""
+        """What the relay is told when OSM shows the section to nobody."""
         return Unavailable(code="section_denied", message=str(error), seconds=self.hold_seconds(scope), scope=scope)
 
     def seconds_until(self, until: datetime | None) -> float:

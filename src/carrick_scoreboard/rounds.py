@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from typing import NoReturn, Protocol
 from uuid import UUID
 
@@ -97,6 +97,7 @@ class Round:
         self._tries = {entry.id: entry.attempt_count + 1 for entry in delivery.entries}
         self._outcomes: dict[UUID, Outcome] = {}
         self._out: set[int] = set()
+        self._denied: errors.SectionDenied | None = None
         self._is_shown_anew = False
 
     @property
@@ -154,12 +155,11 @@ class Round:
         return [doubt for doubt in doubts if doubt.patrol_id in self._waiting]
 
     async def _read(self) -> dict[str, Patrol]:
-        """The section as OSM has it now, read by the first of the leaders who can.
+        """The section as OSM has it now, read for the first of the leaders who can; else for another who has it.
 
         A no to the reading says nothing about points: only when it is told to all, the section waits, and nobody else.
         """
-        denied: errors.SectionDenied | None = None
-        for user_id in dict.fromkeys(change.user_id for changes in self._waiting.values() for change in changes):
+        async for user_id in self._readers():
             credential = await self._credential(user_id)
             if credential is None:
                 continue
@@ -167,14 +167,24 @@ class Round:
                 term_id = await self._osm.term_of(self._section, credential)
                 patrols = await self._osm.client.patrols(credential, self._section, term_id, purpose="write")
             except errors.SectionDenied as error:
-                denied = error
+                self._denied = error
                 continue
             except errors.OsmError as error:
                 await self._excuse(user_id, credential, error)
                 continue
             self._osm.worked(self._section_scope)
             return {patrol.id: patrol for patrol in patrols}
-        raise Stop(self._osm.section_denied(self._section_scope, denied) if denied else None)
+        raise Stop(self._osm.section_denied(self._section_scope, self._denied) if self._denied else None)
+
+    async def _readers(self) -> AsyncIterator[int]:
+        """Whose points these are; where OSM does not show them the section, whoever else may write to it."""
+        own = dict.fromkeys(change.user_id for changes in self._waiting.values() for change in changes)
+        for user_id in own:
+            yield user_id
+        if self._denied is not None:
+            for user_id in await self._osm.signed.leaders_of(self._section):
+                if user_id not in own:
+                    yield user_id
 
     async def _credential(self, user_id: int) -> Credential | None:
         """The leader's credential; None when they must wait or sign in first."""

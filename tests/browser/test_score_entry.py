@@ -166,6 +166,15 @@ def test_points_in_doubt_are_applied_or_discarded_by_the_leader(
     assert evening.score("Eagles") == after
 
 
+def test_points_that_wait_can_be_discarded(leader: Page, evening: Evening) -> None:
+    evening.control("revoke", user_id=ROBIN)
+    give(leader, "Eagles +5")
+    leader.css(".pill.waiting").containing("1 waiting").click()
+    leader.button("Discard Eagles +5").click()
+    leader.button("Discard").click()
+    leader.sees("Nothing is waiting.")
+
+
 def test_who_must_sign_in_at_osm_again_is_told_and_loses_no_points(leader: Page, evening: Evening) -> None:
     evening.control("revoke", user_id=ROBIN)
     give(leader, "Eagles +5")

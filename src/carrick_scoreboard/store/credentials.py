@@ -104,6 +104,16 @@ class StoredCredentials:
             rows = ask("credential_sections", osm_user_id=osm_user_id)
         return msgspec.json.decode(rows[0]["osm_sections"], type=list[WritableSection]) if rows else []
 
+    def leaders_of(self, section_id: int) -> list[int]:
+        """Who is signed in and may write to that section, as their last sign-in said."""
+        with self._tables.reading() as ask:
+            rows = ask("credential_sections_all")
+        return [
+            row["osm_user_id"]
+            for row in rows
+            if any(one.id == section_id for one in msgspec.json.decode(row["osm_sections"], type=list[WritableSection]))
+        ]
+
     def clean(self, days: int) -> list[int]:
         """Forget credentials that nobody needs and nobody has used for so many days; whose."""
         with self._tables.writing() as ask:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from carrick.entry import ClosedBy
+from carrick_scoreboard.delivery import SCORES
 from carrick_scoreboard.submitting import PatrolPoints
 from tests.contract.scores.strangers import STRANGERS
 from tests.contract.scores.whole import whole
@@ -172,18 +174,49 @@ def test_a_section_that_a_leader_has_lost_does_not_hold_their_points_for_another
     asyncio.run(main())
 
 
-def test_a_section_that_a_leader_has_lost_waits_no_longer_when_another_gives_points_there(kind: Kind) -> None:
+def test_a_section_that_nobody_could_read_waits_no_longer_when_somebody_signs_in_who_has_it(kind: Kind) -> None:
     async def main() -> None:
         async with asyncio.timeout(PATIENCE_SECONDS), simulated() as osm, whole(osm, kind) as there:
             await there.sign_in(ROBIN)
-            await there.sign_in(HAZEL)
             await there.submit({61001: 1}, section_id=BEAVERS)
             await there.deliver()
+            assert [gate.scope for gate in there.outbox.store.gates(SCORES.name)] == [f"tenant:{BEAVERS}"]
+            await there.sign_in(HAZEL)
+            assert there.outbox.store.gates(SCORES.name) == []
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("closed_by", "status"), [("destination", "applied"), ("person", "accepted")])
+def test_new_points_open_a_section_that_osm_did_not_show_but_none_that_a_person_closed(
+    kind: Kind, closed_by: ClosedBy, status: str
+) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS), simulated() as osm, whole(osm, kind) as there:
+            await there.sign_in(HAZEL)
+            there.outbox.store.close_gate(SCORES.name, f"tenant:{BEAVERS}", 900, "closed", closed_by=closed_by)
             giving = there.parts.desk.submit(HAZEL, BEAVERS, "key", [PatrolPoints("61002", 2)], "interactive")
             waiting = asyncio.create_task(giving)
             while not waiting.done():
                 await there.deliver()
-            assert (await waiting).status == "applied"
+            assert (await waiting).status == status
+
+    asyncio.run(main())
+
+
+def test_points_of_a_leader_who_has_lost_the_section_are_decided_with_another_leaders_reading(kind: Kind) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS), simulated() as osm, whole(osm, kind) as there:
+            await there.sign_in(ROBIN)
+            await there.sign_in(HAZEL)
+            before = await osm.points(61001, BEAVERS)
+            lost = await there.submit({61001: 1}, section_id=BEAVERS)
+            for _ in range(3):
+                await there.deliver()
+                await there.later(130)
+            [update] = await there.updates(lost)
+            assert (update.state, update.last_error_code) == ("dead", "refused")
+            assert await osm.points(61001, BEAVERS) == before
 
     asyncio.run(main())
 

@@ -15,7 +15,6 @@ from carrick.relay.relay import Relay, RelaySettings
 from carrick.relay.threads import Threads
 from carrick.settings import read_settings
 from carrick_scoreboard.delivery import SCORES
-from carrick_scoreboard.osm.answers import Profile
 from carrick_scoreboard.osm.client import Application, Tokens
 from carrick_scoreboard.parts import Parts, put_together
 from carrick_scoreboard.sealing import KeyRing, digest
@@ -55,7 +54,7 @@ class Whole:
         """The leader has signed in; the access token is good for so long."""
         pair = await self.osm.control("tokens", user_id=user_id)
         tokens = Tokens(access_token=pair["access_token"], refresh_token=pair["refresh_token"], expires_in=seconds)
-        await self.parts.credentials.sign_in(tokens, Profile(user_id=user_id))
+        await self.parts.credentials.sign_in(tokens, await self.parts.client.profile(tokens.access_token))
 
     async def submit(self, points: Mapping[int, int], user_id: int = ROBIN, section_id: int = SCOUTS) -> Submission:
         """A leader gives points to patrols."""
