@@ -227,6 +227,14 @@ class Scores:
 
     def doubts(self, section_id: int) -> list[Doubt]:
         """The writes to a section that are in doubt."""
+        found = self._doubts(section_id)
+        if any(doubt.age < 0 for doubt in found):
+            with self._tables.writing() as ask:
+                ask("doubts_turn_back", section_id=section_id)
+            found = self._doubts(section_id)
+        return found
+
+    def _doubts(self, section_id: int) -> list[Doubt]:
         with self._tables.reading() as ask:
             return [value_of(row, Doubt) for row in ask("doubts_of", section_id=section_id)]
 

@@ -18,6 +18,8 @@ from tests.contract.scores.test_concurrency import two_replicas
 from tests.contract.scores.world import Kind, World, bury, story
 from tests.osm import EAGLES, HAZEL, LIONS, ROBIN, SCOUTS
 
+YEARS = 10 * 365 * 86_400
+
 
 async def only(world: World, given: Submission) -> Update:
     (update,) = await world.updates(given)
@@ -295,6 +297,23 @@ def test_points_in_doubt_that_retention_has_removed_can_be_given_up(kind: Kind) 
         await world.deliver()
         assert await world.osm.points(EAGLES) == before + 6
         assert (await again_of(world, update)).new_score == before + 5  # OSM had them all the time
+
+    story(kind, test)
+
+
+def test_a_doubt_from_a_time_when_the_clock_was_years_ahead_is_settled_all_the_same(kind: Kind) -> None:
+    async def test(world: World) -> None:
+        before = await world.osm.points(EAGLES)
+        given = await world.submit({EAGLES: 5})
+        await world.later(YEARS)
+        entry_ids = [(await only(world, given)).entry_id]
+        await world.threads.call(world.scores.doubt, SCOUTS, str(EAGLES), entry_ids, before, before + 5)
+        await world.later(-YEARS)
+        await world.deliver()
+        await world.later(SETTLE_SECONDS + 1)
+        await world.deliver()
+        assert (await only(world, given)).state == "delivered"
+        assert await world.osm.points(EAGLES) == before + 5
 
     story(kind, test)
 

@@ -19,6 +19,7 @@ from tests.contract.scores.world import PATIENCE_SECONDS, Kind, Wall, World, sto
 from tests.osm import EAGLES, HAZEL, ROBIN, TERM, simulated
 
 GATE = f"principal:{ROBIN}"
+YEARS = 10 * 365 * 86_400
 
 
 class Real:
@@ -146,5 +147,23 @@ def test_tokens_that_cannot_be_renewed_now_hold_nobody_but_their_leader(
             await there.later(61)
             await there.deliver()
             assert await there.states(mine) == ["delivered"]
+
+    asyncio.run(main())
+
+
+def test_tokens_whose_renewal_began_while_the_clock_was_years_ahead_are_renewed(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(credentials, "LOOKS", 1)
+
+    async def main() -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS), simulated() as osm, whole(osm, kind) as there:
+            await there.sign_in(seconds=1)
+            generation = (await there.parts.threads.call(there.parts.stored.get, ROBIN)).generation  # type: ignore[union-attr]
+            await there.later(YEARS)
+            assert await there.parts.threads.call(there.parts.stored.begin_refresh, ROBIN, generation, "died", 60.0)
+            await there.later(-YEARS)
+            assert (await there.parts.credentials.usable(ROBIN)).user_id == ROBIN
+            assert "token" in [call["endpoint"] for call in await osm.calls()]
 
     asyncio.run(main())
