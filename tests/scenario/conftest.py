@@ -81,6 +81,16 @@ def shared(request: pytest.FixtureRequest) -> Shared:
     return Shared(dsn, PostgresClock(dsn))
 
 
+@pytest.fixture(params=["straight", "behind a pooler"])
+def postgres_url(request: pytest.FixtureRequest, newest_postgres_dsn: str) -> Iterator[str]:
+    """A database on PostgreSQL as services get it: straight, or through a pooler in transaction mode."""
+    if request.param == "straight":
+        yield newest_postgres_dsn
+    else:
+        with pooled("small", newest_postgres_dsn) as url:
+            yield url
+
+
 @pytest.fixture(params=["sqlite", "postgres", "behind a pooler"])
 def tell(request: pytest.FixtureRequest, sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tell]:
     """Runs a story on that database. Behind a pooler, where nothing is heard, the poll is as rare as it usually is."""

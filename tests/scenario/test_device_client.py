@@ -15,6 +15,7 @@ from carrick_device.screen import Board, Screen, SignIn
 from carrick_device.stage import Stage
 from tests.osm import EAGLES
 from tests.phone import Phone
+from tests.scenario.leading import KEYS
 from tests.scoreboard import CLIENT, Browser
 from tests.service import service
 
@@ -80,24 +81,30 @@ async def let_in(url: str, screen: Screen) -> None:
         assert done.status == 200, done.text
 
 
-def test_a_device_is_let_in_hears_of_points_and_asks_again_when_it_was_taken_away(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with (
-            service(f"sqlite:///{tmp_path / 'scores.db'}", DEVICE_POLL_INTERVAL="1") as board,
-            switched_on(board.url, tmp_path) as screens,
-            Phone(board.url) as robin,
-        ):
-            await let_in(board.url, await screens.comes(lambda screen: isinstance(screen, SignIn)))
-            await screens.comes(shows(Eagles=32, Lions=30, Wolves=47))
-            await robin.sign_in()
-            await robin.give({EAGLES: 5})
-            await screens.comes(shows(Eagles=37))  # by WebSocket: by itself it would ask in five minutes
-            _, answer, _ = await robin.ask("GET", "/api/admin/scoreboards")
-            [display] = answer["scoreboards"]
-            await robin.ask("DELETE", f"/api/admin/scoreboards/{display['id']}")
-            await robin.give({EAGLES: 1})
-            again = await screens.comes(lambda screen: isinstance(screen, SignIn))
-            await let_in(board.url, again)
-            await screens.comes(shows(Eagles=38))
+async def whole_story(database: str, folder: Path) -> None:
+    settings = {"DEVICE_POLL_INTERVAL": "1", **KEYS}
+    async with (
+        service(database, state=None, **settings) as board,
+        switched_on(board.url, folder) as screens,
+        Phone(board.url) as robin,
+    ):
+        await let_in(board.url, await screens.comes(lambda screen: isinstance(screen, SignIn)))
+        await screens.comes(shows(Eagles=32, Lions=30, Wolves=47))
+        await robin.sign_in()
+        await robin.give({EAGLES: 5})
+        await screens.comes(shows(Eagles=37))  # by WebSocket: by itself it would ask in five minutes
+        _, answer, _ = await robin.ask("GET", "/api/admin/scoreboards")
+        [display] = answer["scoreboards"]
+        await robin.ask("DELETE", f"/api/admin/scoreboards/{display['id']}")
+        await robin.give({EAGLES: 1})
+        again = await screens.comes(lambda screen: isinstance(screen, SignIn))
+        await let_in(board.url, again)
+        await screens.comes(shows(Eagles=38))
 
-    asyncio.run(story())
+
+def test_a_device_is_let_in_hears_of_points_and_asks_again_when_it_was_taken_away(tmp_path: Path) -> None:
+    asyncio.run(whole_story(f"sqlite:///{tmp_path / 'scores.db'}", tmp_path))
+
+
+def test_a_device_does_all_that_with_postgresql(postgres_url: str, tmp_path: Path) -> None:
+    asyncio.run(whole_story(postgres_url, tmp_path))

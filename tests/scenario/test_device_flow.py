@@ -49,8 +49,8 @@ async def test_from_the_first_request_to_the_token_on_sqlite(osm: Osm, sqlite_pa
 
 
 @story
-async def test_from_the_first_request_to_the_token_on_postgres(osm: Osm, newest_postgres_dsn: str) -> None:
-    await whole_story(osm, newest_postgres_dsn)
+async def test_from_the_first_request_to_the_token_on_postgres(osm: Osm, postgres_url: str) -> None:
+    await whole_story(osm, postgres_url)
 
 
 @story

@@ -17,10 +17,8 @@ from carrick.wiring import migrate
 from carrick_osmsim.seed import rights
 from carrick_osmsim.server import serving
 from carrick_osmsim.simulator import Simulator
-from tests.conftest import emptied
 from tests.hall import Answer, Hall, Replica, add_devices
 from tests.osm import EAGLES, EVENING, HAZEL, ROBIN, SCOUTS, WILLOW, Osm
-from tests.postgres_server import versions
 from tests.redis_server import RedisProcess
 
 USERS = (ROBIN, HAZEL, WILLOW)
@@ -183,9 +181,9 @@ def test_answers_stay_right_and_cost_no_more_calls_while_redis_is_killed_flushed
     asyncio.run(story())
 
 
-def test_two_replicas_on_postgresql_cost_osm_as_much_as_one() -> None:
+def test_two_replicas_on_postgresql_cost_osm_as_much_as_one(postgres_url: str) -> None:
     async def story() -> None:
-        async with evening(emptied(versions()[0]), devices=60, replicas=2) as tonight:
+        async with evening(postgres_url, devices=60, replicas=2) as tonight:
             answers = await tonight.minutes(21)
             calls = tonight.calls()
             assert max(calls.values()) <= calls[ALONE] <= 5

@@ -46,10 +46,10 @@ def metrics_of(process: ServiceProcess) -> str:
         return text
 
 
-def test_two_replicas_a_block_and_its_end(newest_postgres_dsn: str, tmp_path: Path) -> None:
+def test_two_replicas_a_block_and_its_end(postgres_url: str, tmp_path: Path) -> None:
     logs, state, keys = tmp_path / "logs", tmp_path / "osm.json", wiring.new_key_text()
     logs.mkdir()
-    url = newest_postgres_dsn
+    url = postgres_url
     command(url, "clients", "add", CLIENT, "--comment", "the hall")
     bodies: list[Any] = []
     with OsmProcess(tmp_path, "--state", str(state)) as osm:
